@@ -1,0 +1,273 @@
+/* The connector contract: what a room (connectors/NAME/) offers to the rest of the program.
+ *
+ * A room exports one symbol, `const Connector connector_NAME`; registry.c is the only file that names rooms. Planner and
+ * engine read capabilities, never names. A NULL ops table means the capability is absent.
+ *
+ * Rules for rooms
+ * - Calls block; those that can take long look at `Stop *` and return ERR_STOPPED soon after STOP_FAILED (STOP_SIGNAL is
+ *   the engine's business: it stops asking for more).
+ * - A Session and what is opened on it belong to one thread at a time.
+ * - Errors: a room maps its client's codes once, in conn.c, to codes.def (SOURCE_* for a source session, DEST_* for a
+ *   destination session: see SessionRole). No message holds a secret or a connection URL with its password.
+ * - Strings in a spec are borrowed for the life of what was opened with it; results go to the arena given.
+ * - A value is never changed in silence: one that does not fit its column's type is DATA_CAST with column and row key. */
+#ifndef OPENETL_CONNECTORS_CONNECTOR_H
+#define OPENETL_CONNECTORS_CONNECTOR_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/stop.h"
+#include "catalog/catalog.h"
+#include "catalog/drift.h"
+#include "data/batch.h"
+#include "data/terms.h"
+
+typedef struct Session Session; /* a room casts it to its own struct */
+typedef struct Reader Reader;   /* likewise */
+
+/* ---- capabilities and configuration ------------------------------------------------------------------------------ */
+
+typedef struct Capabilities {
+    /* source */
+    bool syncs[SYNC_COUNT];
+    Replay replay[SYNC_COUNT]; /* where syncs[] is true */
+    /* destination */
+    CommitStyle commit_style;
+    bool dedupes;        /* can skip _openetl_id values it already has, and collapse rows within an epoch */
+    bool merges;
+    bool overwrites;
+    bool pipeline_scope; /* one commit can cover several streams */
+    bool fold_case;      /* column and table names are the same without case */
+    bool lists;          /* stores list<T>; otherwise lists arrive as JSON text */
+    int max_columns;     /* 0: no limit that matters */
+    int max_name_bytes;  /* 0: no limit that matters */
+    bool exclusive;      /* one process at a time may hold it (a DuckDB file) */
+} Capabilities;
+
+typedef struct ConfigKey {
+    const char *name;
+    bool required;
+    bool secret;      /* its value never appears anywhere */
+    const char *help; /* one line, for `connector list` */
+} ConfigKey;
+
+typedef struct ConfigEntry {
+    const char *key;
+    const char *value; /* placeholders resolved */
+} ConfigEntry;
+
+typedef struct ConnectorConfig {
+    const char *connection; /* the resource's name, for messages */
+    const ConfigEntry *entries;
+    int count;
+} ConnectorConfig;
+
+const char *config_get(const ConnectorConfig *config, const char *key); /* NULL when absent */
+
+typedef enum SessionRole { ROLE_SOURCE, ROLE_DESTINATION } SessionRole;
+
+/* How to open a session. */
+typedef struct OpenSpec {
+    const ConnectorConfig *config;
+    SessionRole role;
+    bool read_only;          /* plan, doctor, discover: nothing is created (a missing DuckDB file stays missing) */
+    const char *application; /* "openetl" or "openetl PIPELINE RUN_ID", for the server's session list */
+    int64_t memory_bytes;    /* the engine's share for an embedded engine's buffer pool; 0: its own default */
+    int threads;             /* for an embedded engine; 0: its own default */
+    int64_t wait_us;         /* how long to wait for an exclusive file held by another process; 0: not at all */
+    Stop *stop;
+} OpenSpec;
+
+/* ---- doctor ------------------------------------------------------------------------------------------------------ */
+
+typedef struct Check {
+    bool ok;
+    const char *name;   /* "connect", "version", "read privileges" … */
+    const char *detail; /* what was seen */
+    const char *fix;    /* when not ok */
+} Check;
+
+typedef struct CheckList {
+    Arena *arena;
+    Check *items;
+    int count, capacity;
+} CheckList;
+
+void check_add(CheckList *list, bool ok, const char *name, const char *detail, const char *fix);
+
+/* ---- source ------------------------------------------------------------------------------------------------------ */
+
+/* What to read of one stream. */
+typedef struct ReadSpec {
+    const char *stream;          /* for messages */
+    const CatalogTable *table;   /* as discovered just now */
+    const Schema *schema;        /* the columns to deliver, by name, in delivery order, with the types to deliver */
+    SyncMode sync;
+    const char *where;           /* pushed-down filter or NULL */
+    const char *const *key;      /* primary or configured key; key_count 0: none */
+    int key_count;
+    /* incremental: lower <= cursor < upper (or <= upper when upper_inclusive); bounds in the source's text form as given
+     * by bound(); NULL: open */
+    const char *cursor;
+    const char *lower;
+    const char *upper;
+    bool upper_inclusive;
+    bool include_null_cursor;    /* false: rows with a null cursor are left out (the engine counts and reports them) */
+    const char *resume;          /* position of a mark() of an earlier read of the same range, or NULL: from the start */
+    uint64_t read_number;        /* grows by one each read of the stream; the high half of _openetl_seq where the source
+                                  * has no position of its own */
+    int64_t batch_rows;          /* targets of the builder */
+    size_t batch_bytes;
+    int64_t chunk_rows;          /* rows a statement, where the source reads in keyset chunks */
+    Stop *stop;
+} ReadSpec;
+
+/* An upper bound for an incremental read. */
+typedef struct Bound {
+    const char *value; /* text form the room reads back; NULL: the table has no row (value-based cursors) */
+    bool inclusive;    /* value-based cursors: the highest committed value itself is read */
+    bool clock;        /* from the source's clock, held back below every open transaction */
+    const char *held_back_by; /* what held it back ("transaction of pid 71, open since …"), or NULL */
+} Bound;
+
+typedef struct SourceOps {
+    /* Authority for the upper bound of a cursor (section 5 of the contract). */
+    bool (*bound)(Session *session, const ReadSpec *spec, Arena *arena, Bound *bound, Err *err);
+    /* Opens a read in one snapshot. A resume text that cannot be honoured is STATE_POSITION_INVALID. */
+    bool (*read_open)(Session *session, const ReadSpec *spec, Reader **reader, Err *err);
+    /* The next batch, or *batch = NULL at the end. After an error only read_close is legal. */
+    bool (*read_next)(Reader *reader, Batch **batch, Err *err);
+    /* Whether the read can be resumed exactly after the last batch returned; if so the position goes to `position`
+     * (cleared first). Rows before a resume point never come again, rows after it all come. */
+    bool (*mark)(Reader *reader, Buf *position);
+    void (*read_close)(Reader *reader);
+    /* An independent count of the rows of the range (same where, cursor range and null rule; not the resume point). */
+    bool (*count)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
+    /* Rows whose cursor is NULL (same where). */
+    bool (*count_null_cursor)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
+    /* Tells the source that all up to `position` is durable. May be NULL. */
+    bool (*confirm)(Session *session, const char *position, Err *err);
+} SourceOps;
+
+/* ---- destination ------------------------------------------------------------------------------------------------- */
+
+/* How one stream is written. */
+typedef struct DestStream {
+    const char *stream;
+    const char *namespace_; /* schema; created when missing; NULL: the connection's default */
+    const char *table;
+    const Schema *schema;   /* the source's columns; the room adds _openetl_id, _openetl_seq, _openetl_synced_at */
+    WriteMode write;
+    const char *const *key;
+    int key_count;
+    bool dedupe;            /* skip rows whose _openetl_id the table already has */
+    bool collapse;          /* keep one row per _openetl_id within the epoch */
+    bool with_ops;          /* add _openetl_op (and _openetl_deleted under merge) */
+    bool resume;            /* overwrite: go on with the half-built new table rather than begin it anew */
+} DestStream;
+
+/* What prepare found. */
+typedef struct PrepareResult {
+    bool created;      /* the table (overwrite: the half-built new table) did not exist and was made */
+    const char **said; /* drift done, for the log and the plan: "added column note utf8" */
+    int said_count;
+} PrepareResult;
+
+/* A row of _openetl_commits. */
+typedef struct CommitRecord {
+    const char *stream;
+    int64_t epoch;
+    const char *run_id;
+    int attempt;
+    const char *position;  /* the engine's envelope, opaque to the room */
+    const char *watermark; /* or NULL */
+    int64_t rows;          /* applied by this commit */
+    Guarantee guarantee;   /* effective for this commit */
+    bool forced;
+    int64_t committed_at_us;
+} CommitRecord;
+
+typedef struct CommitList {
+    CommitRecord *items;
+    int count;
+} CommitList;
+
+/* One stream's part of an epoch. */
+typedef struct EpochStream {
+    int stream;             /* index in the streams given to prepare */
+    CommitRecord record;    /* record.rows is filled by commit() with the rows applied */
+    int64_t staged_rows;    /* what the engine handed to stage(); the room's own count must agree */
+    bool finish;            /* the read ended: overwrite swaps its table now */
+} EpochStream;
+
+typedef struct Epoch {
+    const char *namespace_;
+    const char *pipeline;
+    EpochStream *streams;
+    int count;
+} Epoch;
+
+/* What apply did with the staged rows of one stream; inserted + updated + skipped must equal staged. */
+typedef struct ApplyCounts {
+    int64_t staged;
+    int64_t inserted;
+    int64_t updated; /* merge: an existing row was replaced, or a version was superseded in the epoch or at the table */
+    int64_t skipped; /* dedupe and collapse */
+} ApplyCounts;
+
+typedef struct DestOps {
+    /* The table as it is. */
+    bool (*inspect)(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err);
+    /* The last commit of each stream of the pipeline; an absent namespace or commits table is an empty list. */
+    bool (*last_commits)(Session *session, const char *namespace_, const char *pipeline, Arena *arena, CommitList *list,
+                         Err *err);
+    /* All commits, newest first, at most `limit`: for `openetl checkpoints`. */
+    bool (*commits)(Session *session, const char *namespace_, const char *pipeline, int limit, Arena *arena,
+                    CommitList *list, Err *err);
+    /* Makes namespace, _openetl_commits, tables and indexes, applies drift; durable before it returns. `streams` stays
+     * valid until close. Called once, before the first stage(). results[i] belongs to stream i. */
+    bool (*prepare)(Session *session, const DestStream *streams, int count, Arena *arena, PrepareResult *results,
+                    Err *err);
+    /* Adds a batch of streams[batch->stream] to the open epoch; takes the batch, also on failure. Nothing staged is
+     * visible to a reader before commit(). Transactional and acknowledging destinations write here. */
+    bool (*stage)(Session *session, Batch **batch, Err *err);
+    /* Applies what was staged and writes the commit records, in ONE transaction; passes failpoint(after_apply) inside
+     * it. counts[i] belongs to epoch->streams[i]. An epoch number already taken is STATE_EPOCH_TAKEN, with nothing
+     * applied. Counts that do not agree are VERIFY_COUNTS, with nothing applied. */
+    bool (*commit)(Session *session, Epoch *epoch, ApplyCounts *counts, Err *err);
+    /* Drops what was staged since the last commit. Legal after any error, as is close. */
+    void (*abort)(Session *session);
+} DestOps;
+
+/* ---- the room ---------------------------------------------------------------------------------------------------- */
+
+typedef struct ConnectorOps {
+    bool (*open)(const OpenSpec *spec, Session **session, Err *err);
+    void (*close)(Session *session); /* NULL is fine; drops what was not committed */
+    /* Reads the catalog. `only` (count > 0): just these stream names, an absent one is left out; else all. Owned
+     * _openetl_* tables are left out. */
+    bool (*discover)(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog, Err *err);
+    /* A text that tells this server or file from another (system identifier and database, absolute path): part of a
+     * position's owner. Never a secret. */
+    bool (*identity)(Session *session, Arena *arena, const char **identity, Err *err);
+    bool (*checks)(Session *session, SessionRole role, CheckList *list, Err *err);
+} ConnectorOps;
+
+typedef struct Connector {
+    const char *name;
+    const char *summary;        /* one line for `connector list` */
+    const char *url_schemes[4]; /* "postgresql", "postgres": for `init --from URL`; unused are NULL */
+    bool test_only;             /* offered only when OPENETL_TEST_CONNECTORS=1 */
+    Capabilities capabilities;
+    const ConfigKey *keys;      /* ended by a NULL name */
+    const ConnectorOps *ops;
+    const SourceOps *source;    /* NULL: not a source */
+    const DestOps *destination; /* NULL: not a destination */
+} Connector;
+
+/* registry.c */
+const Connector *connector_find(const char *name); /* NULL when unknown */
+const Connector *connector_at(int index);          /* NULL past the end; test-only ones are left out unless allowed */
+const Connector *connector_by_url(const char *url);
+
+#endif

@@ -1,0 +1,51 @@
+/* PostgreSQL connections: opening with the session pinned, errors mapped once, queries with text results.
+ *
+ * The url is a libpq URI or keyword string (TLS by sslmode in it). Every session pins TimeZone=UTC, DateStyle=ISO,
+ * IntervalStyle=iso_8601, extra_float_digits=3, bytea_output=hex, lc_monetary=C, client_encoding=UTF8, search_path left as
+ * the role has it, row_security=off (a policy that would hide rows is an error, never fewer rows), and
+ * statement_timeout=0, lock_timeout, idle_in_transaction_session_timeout=0 set deliberately. Servers before 14 are
+ * refused by name. Keepalives are on, so that a dead peer is noticed. */
+#ifndef OPENETL_CONNECTORS_POSTGRES_CONN_H
+#define OPENETL_CONNECTORS_POSTGRES_CONN_H
+
+#include "connectors/connector.h"
+
+#include <libpq-fe.h>
+
+typedef struct PgReadState PgReadState;   /* read.c */
+typedef struct PgWriteState PgWriteState; /* write.c */
+
+/* What a Session of this room is. */
+typedef struct PgSession {
+    PGconn *conn;
+    SessionRole role;
+    Stop *stop;
+    Arena arena;                 /* the session's lifetime */
+    const char *server_timezone; /* the TimeZone a session of this role and database gets by default */
+    const char *default_schema;  /* current_schema() */
+    int server_version;          /* 150020 */
+    PgWriteState *write;         /* destination sessions, made by prepare */
+} PgSession;
+
+bool pg_open(const OpenSpec *spec, Session **session, Err *err);
+void pg_close(Session *session);
+
+/* Runs one statement (or several, simple protocol). The result is checked; *result may be NULL when not wanted. */
+bool pg_exec(PgSession *session, const char *sql, PGresult **result, Err *err);
+/* With text parameters ($1 …). */
+bool pg_exec_params(PgSession *session, const char *sql, int count, const char *const *values, PGresult **result, Err *err);
+/* Fills err from the connection or result: SQLSTATE class to SOURCE_* or DEST_* by the session's role. `what` says what was
+ * being done ("read table orders"). Always returns false. */
+bool pg_fail(PgSession *session, const PGresult *result, const char *what, Err *err);
+
+/* "name" with quotes doubled; 'text' as a literal safe under any setting. Into `out`. */
+void pg_quote_name(Buf *out, const char *name);
+void pg_quote_table(Buf *out, const char *schema, const char *name); /* schema may be NULL */
+void pg_quote_literal(Buf *out, const char *text);
+
+/* write.c's operations, gathered in connector.c. */
+extern const DestOps pg_dest_ops;
+/* read.c's operations. */
+extern const SourceOps pg_source_ops;
+
+#endif

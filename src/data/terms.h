@@ -1,0 +1,36 @@
+/* The field's words that config, plan, connectors and engine share, and their spellings in resource files and output.
+ * Pure data; no thread rule. */
+#ifndef OPENETL_DATA_TERMS_H
+#define OPENETL_DATA_TERMS_H
+
+#include <stdbool.h>
+
+typedef enum SyncMode { SYNC_FULL_REFRESH, SYNC_INCREMENTAL, SYNC_COMPARE, SYNC_CDC, SYNC_COUNT } SyncMode;
+typedef enum WriteMode { WRITE_APPEND, WRITE_MERGE, WRITE_OVERWRITE, WRITE_COUNT } WriteMode;
+/* Ordered: a higher guarantee promises more. */
+typedef enum Guarantee { AT_LEAST_ONCE, EFFECTIVELY_ONCE, EXACTLY_ONCE, GUARANTEE_COUNT } Guarantee;
+typedef enum Replay { REPLAY_EXACT, REPLAY_SUPERSET, REPLAY_COUNT } Replay;
+typedef enum CommitStyle {
+    COMMIT_STAGE_AND_APPLY,
+    COMMIT_TRANSACTIONAL_STREAM,
+    COMMIT_DELIVER_AND_ACKNOWLEDGE,
+    COMMIT_STYLE_COUNT
+} CommitStyle;
+typedef enum CommitScope { SCOPE_PIPELINE, SCOPE_STREAM } CommitScope;
+/* What a row says happened at the source. */
+typedef enum RowOp { OP_READ, OP_INSERT, OP_UPDATE, OP_DELETE } RowOp;
+
+const char *sync_name(SyncMode sync);             /* "full_refresh" … */
+const char *write_name(WriteMode write);          /* "append" … */
+const char *guarantee_name(Guarantee guarantee);  /* "at_least_once" … */
+const char *replay_name(Replay replay);           /* "exact", "superset" */
+const char *commit_style_name(CommitStyle style); /* "stage_and_apply" … */
+const char *scope_name(CommitScope scope);        /* "pipeline", "stream" */
+const char *row_op_name(RowOp op);                /* "read" … */
+
+bool sync_parse(const char *text, SyncMode *sync);
+bool write_parse(const char *text, WriteMode *write);
+bool guarantee_parse(const char *text, Guarantee *guarantee);
+bool scope_parse(const char *text, CommitScope *scope);
+
+#endif

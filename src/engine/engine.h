@@ -1,0 +1,38 @@
+/* The engine: runs one pipeline once, to its end. See engine/README.md for the flow. */
+#ifndef OPENETL_ENGINE_ENGINE_H
+#define OPENETL_ENGINE_ENGINE_H
+
+#include "base/stop.h"
+#include "engine/progress.h"
+#include "plan/plan.h"
+#include "state/state.h"
+
+typedef struct RunOptions {
+    const char *trigger;      /* "manual", "schedule" */
+    int64_t wait_us;          /* for a lease or an exclusive destination held by another run */
+    const char *workspace;
+} RunOptions;
+
+typedef struct StreamResult {
+    const char *name, *table;
+    int64_t rows_read, rows_inserted, rows_updated, rows_skipped, bytes;
+    int64_t null_cursors;
+    bool verified_empty;
+    const char *range_lower, *range_upper; /* of incremental reads; or NULL */
+} StreamResult;
+
+typedef struct RunResult {
+    char run_id[27];
+    int attempts;
+    int64_t epochs;
+    int64_t duration_us;
+    StreamResult *streams;
+    int stream_count;
+} RunResult;
+
+/* Plans the pipeline again against the live catalog, then runs it, retrying what can be retried. `result` is filled as
+ * far as the run came, also on failure. */
+bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, const RunOptions *options, Stop *stop,
+                Progress *progress, Arena *arena, RunResult *result, Err *err);
+
+#endif

@@ -1,0 +1,101 @@
+/* The plan: what would be created or changed, each stream's write mode, guarantee and reason, warnings and problems.
+ * Built from resources, the live catalog and the destination's tables; a pure result, in the arena given. The engine runs
+ * from the same PipelinePlan, built anew and compared with the applied one (section 4). */
+#ifndef OPENETL_PLAN_PLAN_H
+#define OPENETL_PLAN_PLAN_H
+
+#include "base/buf.h"
+#include "catalog/catalog.h"
+#include "config/resource.h"
+#include "connectors/connector.h"
+#include "plan/guarantee.h"
+
+typedef enum Change { CHANGE_CREATED, CHANGE_CHANGED, CHANGE_UNCHANGED } Change;
+
+typedef struct StreamPlan {
+    const char *name;  /* at the source: "orders", "sales.orders" */
+    const char *table; /* at the destination */
+    SyncMode sync;
+    WriteMode write;
+    Replay replay;
+    Guarantee require;
+    GuaranteeDecision decision;
+    const CatalogTable *source; /* NULL where a problem says it is missing */
+    Schema schema;              /* delivered columns: source order, exclusions and type overrides applied */
+    const char **key;
+    int key_count;
+    const char *cursor;
+    Type cursor_type;
+    int64_t overlap; /* timestamp and date cursors: microseconds; integer cursors: a count; else 0 */
+    const char *where;
+    const char *owner; /* 32 hex digits: to whom a saved position belongs: source identity, stream, sync, cursor, filter,
+                        * key, destination, namespace, table, write */
+    int64_t chunk_rows;
+    int64_t max_rows_per_second;
+} StreamPlan;
+
+typedef struct ResourceChange {
+    const Resource *resource;
+    Change change;
+    char version[13];
+} ResourceChange;
+
+typedef struct PipelinePlan {
+    const Resource *resource;
+    const PipelineResource *pipeline; /* &resource->pipeline */
+    const Connector *source_connector;
+    const Connector *destination_connector;
+    ConnectorConfig source_config;      /* placeholders resolved; lives in the plan's arena; never printed */
+    ConnectorConfig destination_config;
+    const char *source_identity; /* ConnectorOps.identity */
+    const char *destination_identity;
+    CommitScope scope; /* effective */
+    StreamPlan *streams;
+    int stream_count;
+    const char **warnings; /* each whole, without the leading blanks: "page_views: it has no primary key …" */
+    int warning_count;
+    const char **notes; /* how types travel, drift to be applied, positions kept or not: shown under "notes:" */
+    int note_count;
+    const char **problems; /* "delivery.require: stream "orders" gets …" */
+    int problem_count;
+} PipelinePlan;
+
+typedef struct Plan {
+    const char *workspace;
+    ResourceChange *changes;
+    int change_count;
+    PipelinePlan **pipelines;
+    int pipeline_count;
+} Plan;
+
+/* What the planner needs of the state store, so that plan does not depend on state/: fills `stored` from the
+ * workspace's applied resources. */
+typedef struct PlanInput {
+    const char *workspace;
+    const ResourceSet *given;  /* from -f (plan, apply, run -f), or the stored ones themselves */
+    const ResourceSet *stored; /* what is applied now; a reference may point into either */
+    bool offline_destination;  /* do not open the destination (tests) */
+    Stop *stop;
+} PlanInput;
+
+/* Opens the source (and, where it exists, the destination read-only), discovers the streams' tables and plans each
+ * pipeline in `given`. False only when the plan cannot be made (SOURCE_CONNECT, RESOURCE_NOT_FOUND …); problems are
+ * part of the plan, not errors. */
+bool plan_make(const PlanInput *input, Arena *arena, Plan *plan, Err *err);
+/* Plans one pipeline; catalogs it read are the caller's to store (pipeline->streams[i].source). */
+bool plan_pipeline(const PlanInput *input, const Resource *pipeline, Arena *arena, PipelinePlan *plan, Err *err);
+bool plan_has_problems(const Plan *plan);
+
+/* Resolves and checks a connection's config against its connector's keys (unknown key with suggestion, missing required
+ * key, missing secret). */
+bool connection_resolve(const Resource *connection, Arena *arena, const Connector **connector, ConnectorConfig *config,
+                        Err *err);
+
+/* The text of `openetl plan` (explain.c), as the seed shows it, and its JSON. */
+void plan_print(const Plan *plan, Buf *out);
+json_t *plan_to_json(const Plan *plan);
+/* `delivery.require: stream "orders" gets effectively_once (superset replay, written with merge), below exactly_once` */
+const char *problem_text(const StreamPlan *stream, GuaranteeProblem problem, Arena *arena);
+const char *warning_text(const StreamPlan *stream, GuaranteeWarning warning, Arena *arena);
+
+#endif

@@ -1,0 +1,115 @@
+/* The state store: the only door to what openetl remembers outside the destinations: resources, catalogs, the run log
+ * (etl_runs), leases, the mirror of commits, the chunk manifest. SQLite file of mode 0600 (state/sqlite.c); WAL, full
+ * sync; a schema version inside, a newer one refused. Any thread may call any function: each call locks inside. Result
+ * strings belong to the arena given. Times are microseconds since 1970 UTC. */
+#ifndef OPENETL_STATE_STATE_H
+#define OPENETL_STATE_STATE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "config/resource.h"
+#include "catalog/catalog.h"
+#include "connectors/connector.h" /* CommitRecord */
+
+typedef struct State State;
+
+/* `where`: a path (its directory is made, mode 0700). read_only: commands that only look; a missing file is an empty
+ * store then. STATE_OPEN, STATE_CORRUPT with path and fix. */
+bool state_open(const char *where, const char *workspace, bool read_only, State **state, Err *err);
+void state_close(State *state);
+
+/* ---- resources and catalogs ---- */
+bool state_resources(State *state, Arena *arena, ResourceSet *set, Err *err);
+/* Stores all of them in one transaction. */
+bool state_apply(State *state, const ResourceSet *set, Err *err);
+bool state_catalog_get(State *state, const char *connection, Arena *arena, bool *found, Catalog *catalog, int64_t *read_at_us,
+                       Err *err);
+/* Replaces the stored catalog (whole = true) or just the tables given. */
+bool state_catalog_put(State *state, const char *connection, const Catalog *catalog, bool whole, Err *err);
+
+/* ---- leases ---- */
+typedef struct Lease {
+    const char *pipeline;
+    const char *run_id;
+    const char *host;
+    int64_t pid;
+    int64_t token; /* fencing token: grows with every taking */
+    int64_t taken_at_us, expires_at_us;
+} Lease;
+
+/* Takes the pipeline's lease for `ttl_us`, atomically. Free, lapsed, or held by a process of this host that is dead
+ * (pid and its start time): taken. Else STATE_LEASE_HELD, naming run, host, pid, since when and until when; *previous
+ * (may be NULL) is the lease that was replaced (run_id NULL when none). */
+bool state_lease_take(State *state, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena, Lease *lease,
+                      Lease *previous, Err *err);
+/* Prolongs it; STATE_LEASE_LOST when token is no longer the current one. */
+bool state_lease_beat(State *state, const Lease *lease, int64_t ttl_us, Err *err);
+bool state_lease_drop(State *state, const Lease *lease, Err *err);
+
+/* ---- the run log ---- */
+typedef enum RunState { RUN_RUNNING, RUN_SUCCESS, RUN_FAILED, RUN_UP_FOR_RETRY, RUN_LOST, RUN_STOPPED } RunState;
+const char *run_state_name(RunState state); /* "running" … */
+
+typedef struct RunRecord {
+    const char *run_id; /* 26 characters, sorts by time (ULID form) */
+    int attempt;
+    const char *pipeline;
+    const char *kind; /* "sync" */
+    const char *range_lower, *range_upper;
+    RunState state;
+    const char *trigger; /* "manual", "schedule", "retry" */
+    int64_t started_at_us, heartbeat_at_us, finished_at_us; /* 0: not yet */
+    int64_t rows_read, rows_committed;
+    const char *error_code, *error; /* NULL: none */
+    const char *host;
+    int64_t pid;
+} RunRecord;
+
+typedef struct RunList {
+    RunRecord *items;
+    int count;
+} RunList;
+
+/* Written before the attempt starts. */
+bool state_run_start(State *state, const RunRecord *run, Err *err);
+bool state_run_beat(State *state, const char *run_id, int attempt, int64_t rows_read, int64_t rows_committed, Err *err);
+bool state_run_range(State *state, const char *run_id, int attempt, const char *lower, const char *upper, Err *err);
+/* state, finished_at, rows and error of the record. */
+bool state_run_finish(State *state, const RunRecord *run, Err *err);
+/* Newest first. pipeline NULL: all. A running attempt whose process is dead or whose heartbeat is older than
+ * `lost_after_us` is shown (and marked, unless read-only) as lost. */
+bool state_runs(State *state, const char *pipeline, int64_t since_us, int64_t until_us, int limit, Arena *arena,
+                RunList *list, Err *err);
+void run_id_make(char out[27]);
+
+/* ---- the mirror of commits ---- */
+/* One epoch's records, in one transaction, replacing records of the same epoch. */
+bool state_commits_put(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err);
+bool state_commits(State *state, const char *pipeline, int limit, Arena *arena, CommitList *list, Err *err);
+bool state_last_commits(State *state, const char *pipeline, Arena *arena, CommitList *list, Err *err);
+/* Deliberate resets: stream NULL: all streams. Adds a reset mark that the engine reads: the stream's next run starts
+ * again as a new generation whatever the destination holds. */
+bool state_reset(State *state, const char *pipeline, const char *stream, Err *err);
+typedef struct ResetMark {
+    const char *stream;
+    int64_t asked_at_us;
+} ResetMark;
+bool state_resets(State *state, const char *pipeline, Arena *arena, ResetMark **marks, int *count, Err *err);
+/* Called when a commit made after the mark is in the destination. */
+bool state_reset_done(State *state, const char *pipeline, const char *stream, Err *err);
+
+/* ---- the chunk manifest ---- */
+typedef struct ChunkRecord {
+    const char *run_id;
+    int attempt;
+    const char *pipeline, *stream;
+    int64_t chunk; /* from 0 within the read */
+    const char *range_from, *range_to; /* positions or bounds */
+    int64_t rows, bytes;
+    const char *checksum; /* 32 hex digits: XXH3-128 over the rows' ids */
+    int64_t read_at_us;
+} ChunkRecord;
+bool state_chunk_put(State *state, const ChunkRecord *chunk, Err *err);
+bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err);
+
+#endif
