@@ -1,8 +1,8 @@
 /* PostgreSQL connections: opening with the session pinned, errors mapped once, queries with text results.
  *
  * The url is a libpq URI or keyword string (TLS by sslmode in it). Every session pins TimeZone=UTC, DateStyle=ISO,
- * IntervalStyle=iso_8601, extra_float_digits=3, bytea_output=hex, lc_monetary=C, client_encoding=UTF8, search_path left as
- * the role has it, row_security=off (a policy that would hide rows is an error, never fewer rows), and
+ * IntervalStyle=iso_8601, extra_float_digits=3, bytea_output=hex, lc_monetary=C, client_encoding=UTF8, search_path left
+ * as the role has it, row_security=off (a policy that would hide rows is an error, never fewer rows), and
  * statement_timeout=0, lock_timeout, idle_in_transaction_session_timeout=0 set deliberately. Servers before 14 are
  * refused by name. Keepalives are on, so that a dead peer is noticed. */
 #ifndef OPENETL_CONNECTORS_POSTGRES_CONN_H
@@ -30,13 +30,22 @@ typedef struct PgSession {
 bool pg_open(const OpenSpec *spec, Session **session, Err *err);
 void pg_close(Session *session);
 
-/* Runs one statement (or several, simple protocol). The result is checked; *result may be NULL when not wanted. */
+/* Runs one statement (or several, simple protocol). The result is checked; `result` may be NULL when not wanted. As
+ * with PQexec the last result is given, or the first error, or a COPY that begins. After STOP_FAILED a statement that
+ * keeps waiting is cancelled: STOPPED. */
 bool pg_exec(PgSession *session, const char *sql, PGresult **result, Err *err);
 /* With text parameters ($1 …). */
-bool pg_exec_params(PgSession *session, const char *sql, int count, const char *const *values, PGresult **result, Err *err);
-/* Fills err from the connection or result: SQLSTATE class to SOURCE_* or DEST_* by the session's role. `what` says what was
- * being done ("read table orders"). Always returns false. */
+bool pg_exec_params(PgSession *session, const char *sql, int count, const char *const *values, PGresult **result,
+                    Err *err);
+/* Fills err from the connection or result: SQLSTATE class to SOURCE_* or DEST_* by the session's role. `what` says what
+ * was being done ("read table orders"). Always returns false. */
 bool pg_fail(PgSession *session, const PGresult *result, const char *what, Err *err);
+
+/* For long transfers (COPY): waits until the server sent something, at most until STOP_FAILED (*stopped). False when
+ * the connection broke; PQerrorMessage says why. */
+bool pg_wait_input(PgSession *session, bool *stopped);
+/* Asks the server to give up what this session is doing. */
+void pg_cancel(PgSession *session);
 
 /* "name" with quotes doubled; 'text' as a literal safe under any setting. Into `out`. */
 void pg_quote_name(Buf *out, const char *name);
