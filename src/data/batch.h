@@ -110,6 +110,8 @@ void builder_init(BatchBuilder *builder, const Schema *schema, int64_t target_ro
 void builder_release(BatchBuilder *builder);
 /* Call once after all columns of a row were appended. */
 static inline void builder_end_row(BatchBuilder *builder) { builder->rows++; }
+/* with_ops: the operation and source order of the row being built; before its builder_end_row. Turns with_ops on. */
+void builder_set_version(BatchBuilder *builder, RowOp op, Seq seq);
 /* Bytes held now (all columns). */
 size_t builder_bytes(const BatchBuilder *builder);
 /* True at the row or byte target. Cheap enough to call after each row. */

@@ -14,7 +14,7 @@
 typedef struct Identity {
     const Schema *schema;
     int *order;          /* columns in hashing order: key first, then by name */
-    struct Buf *prefix;  /* a column: its name and type tag, encoded once */
+    Buf *prefix;         /* a column: its name and type tag, encoded once */
     int count;
     Buf seed;            /* algorithm version, stream, generation */
     Buf row;             /* scratch */

@@ -1,0 +1,283 @@
+#include "data/batch.h"
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUFFER_ALIGNMENT = 64, BUFFER_FIRST_BYTES = 256 };
+
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+static uint8_t *aligned_bytes(size_t size)
+{
+    uint8_t *data = aligned_alloc(BUFFER_ALIGNMENT, size);
+    if (data == NULL) {
+        fprintf(stderr, "openetl: out of memory (%zu bytes)\n", size);
+        abort();
+    }
+    return data;
+}
+
+uint8_t *column_buffer_reserve(ColumnBuffer *buffer, size_t more)
+{
+    size_t need = buffer->bytes + more;
+    if (need > buffer->capacity || buffer->data == NULL) {
+        size_t capacity = buffer->capacity == 0 ? BUFFER_FIRST_BYTES : buffer->capacity;
+        while (capacity < need)
+            capacity *= 2;
+        uint8_t *data = aligned_bytes(capacity);
+        if (buffer->bytes > 0) memcpy(data, buffer->data, buffer->bytes);
+        free(buffer->data);
+        buffer->data = data;
+        buffer->capacity = capacity;
+    }
+    return buffer->data + buffer->bytes;
+}
+
+static inline void buffer_append(ColumnBuffer *buffer, const void *bytes, size_t length)
+{
+    uint8_t *to = buffer->capacity - buffer->bytes >= length ? buffer->data + buffer->bytes
+                                                             : column_buffer_reserve(buffer, length);
+    if (length > 0) memcpy(to, bytes, length);
+    buffer->bytes += length;
+}
+
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
+
+static inline void push_offset(Column *column, int32_t offset)
+{
+    buffer_append(&column->offsets, &offset, sizeof offset);
+}
+
+/* Every buffer that a reader may point into exists from the start, also for no rows. */
+static void column_start(Column *column, const Type *type)
+{
+    *column = (Column){.type = *type};
+    column_buffer_reserve(&column->validity, 1);
+    if (type_has_offsets(type->id)) push_offset(column, 0);
+    if (type->id == TYPE_LIST) {
+        column->child = mem_zero(sizeof *column->child);
+        column_start(column->child, type->element);
+    } else {
+        column_buffer_reserve(&column->values, 1);
+    }
+}
+
+static void column_release(Column *column)
+{
+    free(column->validity.data);
+    free(column->offsets.data);
+    free(column->values.data);
+    if (column->child != NULL) {
+        column_release(column->child);
+        free(column->child);
+    }
+}
+
+static size_t column_size(const Column *column)
+{
+    size_t size = column->validity.bytes + column->offsets.bytes + column->values.bytes;
+    return column->child == NULL ? size : size + column_size(column->child);
+}
+
+void column_append_bool(Column *column, bool value)
+{
+    if ((column->rows & 7) == 0) buffer_append(&column->values, "", 1);
+    uint8_t *byte = &column->values.data[column->rows >> 3];
+    *byte = (uint8_t)(*byte | (unsigned)value << (column->rows & 7));
+    column_push_validity(column, true);
+}
+
+void column_append_null(Column *column)
+{
+    static const uint8_t ZEROS[16];
+    if (type_has_offsets(column->type.id))
+        push_offset(column, column_offsets(column)[column->rows]);
+    else if (column->type.id != TYPE_BOOL)
+        buffer_append(&column->values, ZEROS, type_width(column->type.id));
+    else if ((column->rows & 7) == 0)
+        buffer_append(&column->values, ZEROS, 1);
+    column_push_validity(column, false);
+}
+
+void column_append_bytes(Column *column, const void *bytes, size_t length)
+{
+    if (length > (size_t)INT32_MAX - column->values.bytes)
+        BUG("a column of %zu bytes was given %zu more: beyond 32-bit offsets", column->values.bytes, length);
+    buffer_append(&column->values, bytes, length);
+    push_offset(column, (int32_t)column->values.bytes);
+    column_push_validity(column, true);
+}
+
+void column_end_list(Column *column)
+{
+    if (column->child->rows > INT32_MAX)
+        BUG("a list column has %lld elements: beyond 32-bit offsets", (long long)column->child->rows);
+    push_offset(column, (int32_t)column->child->rows);
+    column_push_validity(column, true);
+}
+
+/* Clears the bits from `rows` on in the last byte kept: appending only sets bits. */
+static void cut_bits(ColumnBuffer *bits, int64_t rows)
+{
+    bits->bytes = (size_t)((rows + 7) >> 3);
+    if ((rows & 7) != 0)
+        bits->data[bits->bytes - 1] = (uint8_t)(bits->data[bits->bytes - 1] & ((1u << (rows & 7)) - 1u));
+}
+
+static void column_truncate(Column *column, int64_t rows)
+{
+    if (column->rows < rows)
+        BUG("a column of %lld rows cannot be cut to %lld", (long long)column->rows, (long long)rows);
+    for (int64_t row = rows; row < column->rows; row++)
+        column->nulls -= (column->validity.data[row >> 3] >> (row & 7) & 1) == 0;
+    column->rows = rows;
+    cut_bits(&column->validity, rows);
+    if (type_has_offsets(column->type.id)) {
+        column->offsets.bytes = (size_t)(rows + 1) * sizeof(int32_t);
+        int32_t end = column_offsets(column)[rows];
+        /* A list that was not ended left elements behind, so the child is cut also where this column is not. */
+        if (column->child != NULL)
+            column_truncate(column->child, end);
+        else
+            column->values.bytes = (size_t)end;
+    } else if (column->type.id == TYPE_BOOL) {
+        cut_bits(&column->values, rows);
+    } else {
+        column->values.bytes = (size_t)rows * type_width(column->type.id);
+    }
+}
+
+/* ---- builder ----------------------------------------------------------------------------------------------------- */
+
+static Column *columns_new(const Schema *schema)
+{
+    Column *columns = mem_zero(sizeof *columns * (size_t)schema->count);
+    for (int i = 0; i < schema->count; i++)
+        column_start(&columns[i], &schema->fields[i].type);
+    return columns;
+}
+
+static void columns_free(Column *columns, int count)
+{
+    for (int i = 0; i < count; i++)
+        column_release(&columns[i]);
+    free(columns);
+}
+
+void builder_init(BatchBuilder *builder, const Schema *schema, int64_t target_rows, size_t target_bytes)
+{
+    *builder = (BatchBuilder){
+        .schema = schema,
+        .columns = columns_new(schema),
+        .target_rows = target_rows > 0 ? target_rows : BATCH_ROWS,
+        .target_bytes = target_bytes > 0 ? target_bytes : BATCH_BYTES,
+    };
+}
+
+void builder_release(BatchBuilder *builder)
+{
+    if (builder->columns != NULL) columns_free(builder->columns, builder->schema->count);
+    free(builder->ops);
+    free(builder->seqs);
+    *builder = (BatchBuilder){0};
+}
+
+size_t builder_bytes(const BatchBuilder *builder)
+{
+    size_t size = 0;
+    for (int i = 0; i < builder->schema->count; i++)
+        size += column_size(&builder->columns[i]);
+    return size;
+}
+
+bool builder_full(const BatchBuilder *builder)
+{
+    return builder->rows >= builder->target_rows || builder_bytes(builder) >= builder->target_bytes;
+}
+
+void builder_set_version(BatchBuilder *builder, RowOp op, Seq seq)
+{
+    size_t row = (size_t)builder->rows;
+    if (row >= builder->row_capacity) {
+        builder->row_capacity = builder->row_capacity == 0 ? 1024 : builder->row_capacity * 2;
+        builder->ops = mem_realloc(builder->ops, builder->row_capacity);
+        builder->seqs = mem_realloc(builder->seqs, builder->row_capacity * sizeof(Seq));
+    }
+    builder->with_ops = true;
+    builder->ops[row] = (uint8_t)op;
+    builder->seqs[row] = seq;
+}
+
+/* The next batch is likely like the last: asking for its size at once saves growing through every power of two. */
+static void reserve_like(Column *column, const Column *last, size_t most)
+{
+    ColumnBuffer *to[] = {&column->validity, &column->offsets, &column->values};
+    const ColumnBuffer *from[] = {&last->validity, &last->offsets, &last->values};
+    for (int i = 0; i < 3; i++)
+        if (from[i]->bytes > to[i]->bytes && from[i]->bytes <= most)
+            column_buffer_reserve(to[i], from[i]->bytes - to[i]->bytes);
+    if (column->child != NULL) reserve_like(column->child, last->child, most);
+}
+
+Batch *builder_finish(BatchBuilder *builder, Seq first)
+{
+    int count = builder->schema->count;
+    for (int i = 0; i < count; i++)
+        if (builder->columns[i].rows != builder->rows)
+            BUG("column %s has %lld values in a batch of %lld rows", builder->schema->fields[i].name,
+                (long long)builder->columns[i].rows, (long long)builder->rows);
+    if (builder->rows == 0) return NULL;
+    Batch *batch = mem_zero(sizeof *batch);
+    *batch = (Batch){
+        .schema = builder->schema,
+        .rows = builder->rows,
+        .bytes = builder_bytes(builder),
+        .columns = builder->columns,
+        .seq_first = first,
+        .seqs = builder->seqs,
+        .ops = builder->ops,
+    };
+    builder->columns = columns_new(builder->schema);
+    for (int i = 0; i < count; i++)
+        reserve_like(&builder->columns[i], &batch->columns[i], 2 * builder->target_bytes);
+    builder->rows = 0;
+    builder->ops = NULL;
+    builder->seqs = NULL;
+    builder->row_capacity = 0;
+    return batch;
+}
+
+void builder_truncate(BatchBuilder *builder, int64_t rows)
+{
+    for (int i = 0; i < builder->schema->count; i++)
+        column_truncate(&builder->columns[i], rows);
+    builder->rows = rows;
+}
+
+/* ---- batch ------------------------------------------------------------------------------------------------------- */
+
+void batch_free(Batch *batch)
+{
+    if (batch == NULL) return;
+    columns_free(batch->columns, batch->schema->count);
+    free(batch->seqs);
+    free(batch->ops);
+    free(batch->ids);
+    free(batch);
+}
+
+void seq_format(Seq seq, char out[SEQ_TEXT_BYTES + 1])
+{
+    static const char DIGITS[] = "0123456789ABCDEF";
+    for (int i = 15; i >= 0; i--) {
+        out[i] = DIGITS[seq.high & 15];
+        out[17 + i] = DIGITS[seq.low & 15];
+        seq.high >>= 4;
+        seq.low >>= 4;
+    }
+    out[16] = '-';
+    out[SEQ_TEXT_BYTES] = '\0';
+}
