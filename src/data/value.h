@@ -24,6 +24,9 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
 bool decimal_parse(const char *text, size_t length, int precision, int scale, __int128 *value, const char **why);
 /* Appends e.g. "-12.30". */
 void decimal_format(__int128 value, int scale, Buf *out);
+/* The nearest float to the text; false where that is an infinity or a zero that the text is not. `single`: a float32. */
+bool float_parse(const char *text, size_t length, bool single, double *value, const char **why);
+void float_format(double value, bool single, Buf *out);
 /* Proleptic Gregorian, astronomical year 0 = 1 BC. Accepts " BC", 'T' or ' ' as the separator, years of 1 to 7 digits.
  * A zone suffix (Z, +HH, +HH:MM, +HH:MM:SS, -…) is required in *_tz and an error without. */
 bool date_parse(const char *text, size_t length, int32_t *days, const char **why);
@@ -33,8 +36,13 @@ bool time_parse(const char *text, size_t length, int64_t *us, const char **why);
 void date_format(int32_t days, Buf *out);
 void timestamp_format(int64_t us, Buf *out);   /* no zone */
 void timestamptz_format(int64_t us, Buf *out); /* with +00 */
+void time_format(int64_t us, Buf *out);        /* 0 .. 86400000000 */
+bool interval_parse(const char *text, size_t length, Interval *interval, const char **why);
+void interval_format(Interval interval, Buf *out);
 bool uuid_parse(const char *text, size_t length, uint8_t out[16]);
 void uuid_format(const uint8_t bytes[16], Buf *out);
+/* Whether the bytes are UTF-8 (no surrogates, no overlong forms). */
+bool utf8_valid(const char *text, size_t length);
 int64_t days_from_civil(int64_t year, int month, int day);
 void civil_from_days(int64_t days, int64_t *year, int *month, int *day);
 
