@@ -8,8 +8,8 @@
 #include "state/state.h"
 
 typedef struct RunOptions {
-    const char *trigger;      /* "manual", "schedule" */
-    int64_t wait_us;          /* for a lease or an exclusive destination held by another run */
+    const char *trigger; /* "manual", "schedule" */
+    int64_t wait_us;     /* for a lease or an exclusive destination held by another run */
     const char *workspace;
 } RunOptions;
 

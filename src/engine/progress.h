@@ -1,5 +1,5 @@
-/* Progress: counters a run keeps and the display reads. One slot a stream; every field is atomic, so feeds and lanes write
- * and the main thread reads without a lock. Names are set before the threads start. */
+/* Progress: counters a run keeps and the display reads. One slot a stream; every field is atomic, so feeds and lanes
+ * write and the main thread reads without a lock. Names are set before the threads start. */
 #ifndef OPENETL_ENGINE_PROGRESS_H
 #define OPENETL_ENGINE_PROGRESS_H
 

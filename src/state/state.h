@@ -22,10 +22,17 @@ void state_close(State *state);
 bool state_resources(State *state, Arena *arena, ResourceSet *set, Err *err);
 /* Stores all of them in one transaction. */
 bool state_apply(State *state, const ResourceSet *set, Err *err);
-bool state_catalog_get(State *state, const char *connection, Arena *arena, bool *found, Catalog *catalog, int64_t *read_at_us,
-                       Err *err);
+bool state_catalog_get(State *state, const char *connection, Arena *arena, bool *found, Catalog *catalog,
+                       int64_t *read_at_us, Err *err);
 /* Replaces the stored catalog (whole = true) or just the tables given. */
 bool state_catalog_put(State *state, const char *connection, const Catalog *catalog, bool whole, Err *err);
+
+/* ---- promises: the guarantee each stream was planned with when its pipeline was applied ---- */
+/* Replaces the pipeline's promises. */
+bool state_promises_put(State *state, const char *pipeline, const char *const *streams, const Guarantee *guarantees,
+                        int count, Err *err);
+bool state_promise_get(State *state, const char *pipeline, const char *stream, bool *found, Guarantee *guarantee,
+                       Err *err);
 
 /* ---- leases ---- */
 typedef struct Lease {
@@ -40,8 +47,8 @@ typedef struct Lease {
 /* Takes the pipeline's lease for `ttl_us`, atomically. Free, lapsed, or held by a process of this host that is dead
  * (pid and its start time): taken. Else STATE_LEASE_HELD, naming run, host, pid, since when and until when; *previous
  * (may be NULL) is the lease that was replaced (run_id NULL when none). */
-bool state_lease_take(State *state, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena, Lease *lease,
-                      Lease *previous, Err *err);
+bool state_lease_take(State *state, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena,
+                      Lease *lease, Lease *previous, Err *err);
 /* Prolongs it; STATE_LEASE_LOST when token is no longer the current one. */
 bool state_lease_beat(State *state, const Lease *lease, int64_t ttl_us, Err *err);
 bool state_lease_drop(State *state, const Lease *lease, Err *err);
@@ -57,7 +64,7 @@ typedef struct RunRecord {
     const char *kind; /* "sync" */
     const char *range_lower, *range_upper;
     RunState state;
-    const char *trigger; /* "manual", "schedule", "retry" */
+    const char *trigger;                                    /* "manual", "schedule", "retry" */
     int64_t started_at_us, heartbeat_at_us, finished_at_us; /* 0: not yet */
     int64_t rows_read, rows_committed;
     const char *error_code, *error; /* NULL: none */
@@ -103,7 +110,7 @@ typedef struct ChunkRecord {
     const char *run_id;
     int attempt;
     const char *pipeline, *stream;
-    int64_t chunk; /* from 0 within the read */
+    int64_t chunk;                     /* from 0 within the read */
     const char *range_from, *range_to; /* positions or bounds */
     int64_t rows, bytes;
     const char *checksum; /* 32 hex digits: XXH3-128 over the rows' ids */

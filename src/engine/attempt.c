@@ -1,0 +1,121 @@
+#include "engine/attempt.h"
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "engine/heartbeat.h"
+
+#include <stdlib.h>
+
+int64_t attempt_pool_bytes(const PipelineResource *pipeline)
+{
+    return job_size_bytes(pipeline->size) / 4;
+}
+
+static bool open_destination(Attempt *attempt, Err *err)
+{
+    const PipelineResource *pipeline = attempt->plan->pipeline;
+    OpenSpec spec = {
+        .config = &attempt->plan->destination_config,
+        .role = ROLE_DESTINATION,
+        .application = attempt->application,
+        .memory_bytes = attempt_pool_bytes(pipeline),
+        .threads = job_size_cpus(pipeline->size),
+        .wait_us = attempt->wait_us,
+        .stop = &attempt->stop,
+    };
+    return attempt->plan->destination_connector->ops->open(&spec, &attempt->destination, err);
+}
+
+static void describe_streams(Attempt *attempt)
+{
+    attempt->dest_streams = arena_array(&attempt->arena, DestStream, attempt->active_count + 1);
+    for (int i = 0; i < attempt->active_count; i++) {
+        const StreamRun *run = &attempt->streams[attempt->active[i]];
+        const StreamPlan *plan = run->plan;
+        attempt->dest_streams[i] = (DestStream){
+            .stream = plan->name,
+            .namespace_ = attempt->plan->pipeline->namespace_,
+            .table = plan->table,
+            .schema = &plan->schema,
+            .write = plan->write,
+            .key = plan->key,
+            .key_count = plan->key_count,
+            .dedupe = plan->decision.dedupe,
+            .collapse = plan->decision.collapse,
+            .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
+            .resume = run->start.resuming,
+        };
+    }
+}
+
+static bool prepare_destination(Attempt *attempt, Err *err)
+{
+    PrepareResult *results = arena_array(&attempt->arena, PrepareResult, attempt->active_count + 1);
+    describe_streams(attempt);
+    if (!attempt->plan->destination_connector->destination->prepare(
+            attempt->destination, attempt->dest_streams, attempt->active_count, &attempt->arena, results, err))
+        return false;
+    for (int i = 0; i < attempt->active_count; i++)
+        for (int j = 0; j < results[i].said_count; j++)
+            log_info("%s: %s", attempt->streams[attempt->active[i]].plan->name, results[i].said[j]);
+    restore_after_prepare(attempt, results);
+    failpoint(after_prepare);
+    return true;
+}
+
+/* scope pipeline: one lane for all streams; scope stream: a lane each, one after another on the one session. */
+static bool run_lanes(Attempt *attempt, Err *err)
+{
+    if (attempt->plan->scope == SCOPE_PIPELINE) return lane_run(attempt, attempt->active, attempt->active_count, err);
+    for (int i = 0; i < attempt->active_count; i++) {
+        if (stop_asked(attempt->asked)) return true;
+        if (!lane_run(attempt, &attempt->active[i], 1, err)) return false;
+    }
+    return true;
+}
+
+static bool run_steps(Attempt *attempt, Err *err)
+{
+    if (!open_destination(attempt, err) || !restore_starts(attempt, err)) return false;
+    if (attempt->active_count == 0) return true;
+    return prepare_destination(attempt, err) && run_lanes(attempt, err);
+}
+
+static void attach_streams(Attempt *attempt)
+{
+    attempt->stream_count = attempt->plan->stream_count;
+    attempt->streams = arena_array(&attempt->arena, StreamRun, attempt->stream_count + 1);
+    for (int i = 0; i < attempt->stream_count; i++) {
+        attempt->streams[i] = (StreamRun){
+            .plan = &attempt->plan->streams[i],
+            .index = i,
+            .result = &attempt->result->streams[i],
+            .progress = &attempt->progress->streams[i],
+        };
+    }
+}
+
+static void release_streams(Attempt *attempt)
+{
+    for (int i = 0; i < attempt->stream_count; i++) {
+        Arena *texts = attempt->streams[i].texts;
+        if (texts == NULL) continue;
+        arena_release(texts);
+        free(texts);
+    }
+}
+
+bool attempt_run(Attempt *attempt, Err *err)
+{
+    arena_init(&attempt->arena);
+    attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->pipeline, attempt->run_id);
+    attach_streams(attempt);
+    Heartbeat *heartbeat = heartbeat_start(attempt);
+    bool ok = run_steps(attempt, err);
+    Err lost;
+    if (heartbeat_stop(heartbeat, &lost) && !ok) *err = lost;
+    if (attempt->destination != NULL) attempt->plan->destination_connector->ops->close(attempt->destination);
+    release_streams(attempt);
+    arena_release(&attempt->arena);
+    return ok;
+}

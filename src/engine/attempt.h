@@ -1,0 +1,81 @@
+/* One attempt of a run, shared by the engine's files: restore.c decides where each stream starts, feed.c reads, lane.c
+ * stages, commit.c commits, attempt.c is their table of contents.
+ *
+ * Threads: the attempt's own thread is the lane; feed threads read; one heartbeat thread. StreamRun belongs to the lane
+ * once the feeds run; feeds see only `const StreamStart` and talk through the queue. */
+#ifndef OPENETL_ENGINE_ATTEMPT_H
+#define OPENETL_ENGINE_ATTEMPT_H
+
+#include "base/stop.h"
+#include "engine/engine.h"
+#include "engine/epoch.h"
+#include "engine/position.h"
+#include "engine/queue.h"
+
+/* Where a stream's read starts; made by restore.c, constant afterwards. */
+typedef struct StreamStart {
+    bool skip;         /* its read of the unfinished sync is complete and committed */
+    bool resuming;     /* an unfinished read goes on, in its old range */
+    Position position; /* as committed, with generation and read of the read to come */
+    int64_t last_epoch;
+    bool after_forced; /* the last commit was a forced barrier, so rows after it are read again */
+} StreamStart;
+
+typedef struct StreamRun {
+    const StreamPlan *plan;
+    int index;      /* in the pipeline's plan */
+    int dest_index; /* in the streams given to prepare(); skipped streams have none */
+    StreamStart start;
+    /* the lane's */
+    Position position; /* what the next commit saves */
+    Arena *texts;      /* holds position's strings of now, replaced as they move */
+    int64_t staged_rows, rows_since_mark;
+    bool moved;         /* the position changed since the last commit */
+    bool ended, finish; /* the read ended; the next commit tells the destination so */
+    StreamResult *result;
+    StreamProgress *progress;
+} StreamRun;
+
+typedef struct Attempt {
+    State *state;
+    const PipelinePlan *plan;
+    const char *pipeline;
+    const char *run_id;
+    int number;
+    const Lease *lease;
+    int64_t lease_ttl_us;
+    int64_t wait_us;
+    const char *application; /* how sessions name themselves at the servers */
+    Stop *asked;             /* the caller's: a signal */
+    Stop stop;               /* this attempt's: what rooms look at */
+    Arena arena;             /* the attempt's lifetime */
+    Arena *result_arena;     /* the run's lifetime */
+    Session *destination;
+    DestStream *dest_streams; /* of the active streams */
+    StreamRun *streams;       /* all, as in the plan */
+    int stream_count;
+    int *active; /* indexes into streams: those that are not skipped */
+    int active_count;
+    bool *done; /* streams whose read this run has completed, over its attempts */
+    Progress *progress;
+    RunResult *result;
+} Attempt;
+
+/* attempt.c: opens, restores, reads, commits, closes. */
+bool attempt_run(Attempt *attempt, Err *err);
+
+/* restore.c: reads the destination's commits and decides each stream's start; then again what prepare found. */
+bool restore_starts(Attempt *attempt, Err *err);
+void restore_after_prepare(Attempt *attempt, const PrepareResult *results);
+
+/* commit.c: one epoch of streams[0 … count), in the fixed order of steps. `streams` are indexes into attempt->streams.
+ */
+bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, Err *err);
+
+/* lane.c: stages and commits what the feeds of these streams push, until all their reads ended. */
+bool lane_run(Attempt *attempt, const int *streams, int count, Err *err);
+
+/* The bytes an embedded engine may use, and its threads, by the job's size. */
+int64_t attempt_pool_bytes(const PipelineResource *pipeline);
+
+#endif

@@ -1,0 +1,129 @@
+/* The commit loop's one commit. The order is fixed, with a failpoint between each step:
+ *
+ *   lease still ours → destination: counts agree, rows applied, records written, ONE transaction → state mirror
+ *   → source told
+ *
+ * A crash between any two steps loses and doubles nothing: the destination's record is the truth on restart, the state
+ * store only mirrors it, and the source is told last. */
+#include "engine/attempt.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+
+/* A stream read again after a forced barrier can hold rows that an earlier commit wrote, unless they were merged,
+ * deduped or collapsed. */
+static Guarantee effective_guarantee(const StreamRun *run)
+{
+    const GuaranteeDecision *decision = &run->plan->decision;
+    if (run->start.after_forced && !decision->survives_forced_barrier) return AT_LEAST_ONCE;
+    return decision->guarantee;
+}
+
+static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, bool forced, Arena *arena,
+                        EpochStream *part)
+{
+    *part = (EpochStream){
+        .stream = run->dest_index,
+        .staged_rows = run->staged_rows,
+        .finish = run->finish,
+        .record =
+            {
+                .stream = run->plan->name,
+                .epoch = epoch,
+                .run_id = attempt->run_id,
+                .attempt = attempt->number,
+                .position = position_to_text(&run->position, arena),
+                .watermark = run->position.watermark,
+                .guarantee = effective_guarantee(run),
+                .forced = forced && run->rows_since_mark > 0,
+                .committed_at_us = clock_wall_us(),
+            },
+    };
+}
+
+static int64_t next_epoch(const Attempt *attempt, const int *streams, int count)
+{
+    int64_t last = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t epoch = attempt->streams[streams[i]].start.last_epoch;
+        if (epoch > last) last = epoch;
+    }
+    return last + 1;
+}
+
+/* The destination has checked the counts inside its transaction; here a difference can only be a fault of the room. */
+static void assert_counts(const Epoch *epoch, const ApplyCounts *counts)
+{
+    for (int i = 0; i < epoch->count; i++) {
+        int64_t applied = counts[i].inserted + counts[i].updated + counts[i].skipped;
+        if (counts[i].staged != epoch->streams[i].staged_rows || applied != counts[i].staged)
+            BUG("stream %s: %lld rows staged, %lld applied", epoch->streams[i].record.stream,
+                (long long)epoch->streams[i].staged_rows, (long long)applied);
+    }
+}
+
+static void after_commit(Attempt *attempt, StreamRun *run, const ApplyCounts *counts, int64_t epoch)
+{
+    run->result->rows_inserted += counts->inserted;
+    run->result->rows_updated += counts->updated;
+    run->result->rows_skipped += counts->skipped;
+    atomic_fetch_add(&run->progress->rows_committed, counts->inserted + counts->updated + counts->skipped);
+    if (run->finish) {
+        attempt->done[run->index] = true;
+        atomic_store(&run->progress->phase, PHASE_DONE);
+    }
+    run->start.last_epoch = epoch;
+    run->staged_rows = 0;
+    run->moved = false;
+    run->finish = false;
+}
+
+static bool mirror_commit(Attempt *attempt, const Epoch *epoch, Arena *arena, Err *err)
+{
+    CommitRecord *records = arena_array(arena, CommitRecord, epoch->count);
+    for (int i = 0; i < epoch->count; i++)
+        records[i] = epoch->streams[i].record;
+    if (!state_commits_put(attempt->state, attempt->pipeline, records, epoch->count, err)) return false;
+    for (int i = 0; i < epoch->count; i++)
+        if (!state_reset_done(attempt->state, attempt->pipeline, records[i].stream, err)) return false;
+    return true;
+}
+
+static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Arena *arena, Err *err)
+{
+    ApplyCounts *counts = arena_array(arena, ApplyCounts, epoch->count);
+    int64_t number = epoch->streams[0].record.epoch;
+    failpoint(before_commit);
+    if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, err)) return false;
+    const Connector *connector = attempt->plan->destination_connector;
+    if (!connector->destination->commit(attempt->destination, epoch, counts, err)) return false;
+    assert_counts(epoch, counts);
+    failpoint(after_commit_before_state);
+    for (int i = 0; i < epoch->count; i++)
+        after_commit(attempt, &attempt->streams[streams[i]], &counts[i], number);
+    attempt->result->epochs++;
+    atomic_store(&attempt->progress->epoch, number);
+    if (!mirror_commit(attempt, epoch, arena, err)) return false;
+    failpoint(after_state);
+    failpoint(after_confirm);
+    return true;
+}
+
+bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, Err *err)
+{
+    Arena arena;
+    arena_init(&arena);
+    Epoch epoch = {
+        .namespace_ = attempt->plan->pipeline->namespace_,
+        .pipeline = attempt->pipeline,
+        .streams = arena_array(&arena, EpochStream, count),
+        .count = count,
+    };
+    int64_t number = next_epoch(attempt, streams, count);
+    for (int i = 0; i < count; i++)
+        fill_stream(attempt, &attempt->streams[streams[i]], number, forced, &arena, &epoch.streams[i]);
+    bool ok = commit_with(attempt, streams, &epoch, &arena, err);
+    if (!ok) err_at(err, "epoch %lld", (long long)number);
+    arena_release(&arena);
+    return ok;
+}

@@ -1,0 +1,103 @@
+#include "engine/heartbeat.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { TICK_US = 200 * 1000 };
+
+struct Heartbeat {
+    Attempt *attempt;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool ending;
+    bool lost;
+    Err err;
+};
+
+static void count_rows(const Attempt *attempt, int64_t *read, int64_t *committed)
+{
+    *read = 0;
+    *committed = 0;
+    for (int i = 0; i < attempt->progress->count; i++) {
+        *read += atomic_load(&attempt->progress->streams[i].rows_read);
+        *committed += atomic_load(&attempt->progress->streams[i].rows_committed);
+    }
+}
+
+static void beat(Heartbeat *heartbeat)
+{
+    Attempt *attempt = heartbeat->attempt;
+    int64_t read, committed;
+    count_rows(attempt, &read, &committed);
+    Err err;
+    if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, &err)) {
+        if (err.code == ERR_STATE_LEASE_LOST) {
+            heartbeat->err = err;
+            heartbeat->lost = true;
+            stop_ask(&attempt->stop, STOP_FAILED);
+            return;
+        }
+        log_warn("the lease could not be prolonged: %s", err.message);
+    } else if (!state_run_beat(attempt->state, attempt->run_id, attempt->number, read, committed, &err)) {
+        log_warn("the run log could not be written: %s", err.message);
+    }
+}
+
+static void *heartbeat_main(void *context)
+{
+    Heartbeat *heartbeat = context;
+    Attempt *attempt = heartbeat->attempt;
+    int64_t period_us = attempt->lease_ttl_us / 6;
+    int64_t next_us = clock_mono_us() + period_us;
+    pthread_mutex_lock(&heartbeat->lock);
+    while (!heartbeat->ending && !heartbeat->lost) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += TICK_US * 1000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        pthread_cond_timedwait(&heartbeat->wake, &heartbeat->lock, &until);
+        if (stop_reason(attempt->asked) == STOP_FAILED) stop_ask(&attempt->stop, STOP_FAILED);
+        if (heartbeat->ending || clock_mono_us() < next_us) continue;
+        next_us = clock_mono_us() + period_us;
+        beat(heartbeat);
+    }
+    pthread_mutex_unlock(&heartbeat->lock);
+    return NULL;
+}
+
+Heartbeat *heartbeat_start(Attempt *attempt)
+{
+    Heartbeat *heartbeat = mem_zero(sizeof *heartbeat);
+    heartbeat->attempt = attempt;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&heartbeat->lock, NULL);
+    pthread_cond_init(&heartbeat->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (pthread_create(&heartbeat->thread, NULL, heartbeat_main, heartbeat) != 0)
+        BUG("cannot start the heartbeat thread");
+    return heartbeat;
+}
+
+bool heartbeat_stop(Heartbeat *heartbeat, Err *lost)
+{
+    pthread_mutex_lock(&heartbeat->lock);
+    heartbeat->ending = true;
+    pthread_cond_signal(&heartbeat->wake);
+    pthread_mutex_unlock(&heartbeat->lock);
+    pthread_join(heartbeat->thread, NULL);
+    bool was_lost = heartbeat->lost;
+    if (was_lost) *lost = heartbeat->err;
+    pthread_cond_destroy(&heartbeat->wake);
+    pthread_mutex_destroy(&heartbeat->lock);
+    free(heartbeat);
+    return was_lost;
+}

@@ -1,0 +1,253 @@
+#include "engine/attempt.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "engine/cursor.h"
+#include "engine/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUEUE_BYTES = 24 * 1024 * 1024 };
+
+typedef struct Lane {
+    Attempt *attempt;
+    const int *streams;
+    int count;
+    Queue *queue;
+    EpochClock clock;
+    int64_t staged_bytes, staged_rows;
+    int feeds_left;
+} Lane;
+
+static StreamRun *lane_stream(const Lane *lane, int i)
+{
+    return &lane->attempt->streams[lane->streams[i]];
+}
+
+/* The envelope's strings move with every mark; each stream keeps those of now in an arena of its own. */
+static void keep_texts(StreamRun *run, Position next)
+{
+    Arena *fresh = mem_zero(sizeof *fresh);
+    arena_init(fresh);
+    const char **texts[] = {&next.owner, &next.source, &next.lower, &next.upper, &next.watermark, &next.highest};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i] != NULL) *texts[i] = arena_strdup(fresh, *texts[i]);
+    run->position = next;
+    if (run->texts != NULL) {
+        arena_release(run->texts);
+        free(run->texts);
+    }
+    run->texts = fresh;
+}
+
+/* ---- what an item tells ------------------------------------------------------------------------------------------ */
+
+static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *err)
+{
+    Position next = run->position;
+    next.lower = item->lower;
+    next.upper = item->upper;
+    next.upper_inclusive = item->upper_inclusive;
+    keep_texts(run, next);
+    run->result->range_lower = item->lower == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->lower);
+    run->result->range_upper = item->upper == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->upper);
+    atomic_store(&run->progress->started_us, clock_mono_us());
+    if (item->upper == NULL) return true;
+    return state_run_range(lane->attempt->state, lane->attempt->run_id, lane->attempt->number, item->lower, item->upper,
+                           err);
+}
+
+static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
+{
+    Attempt *attempt = lane->attempt;
+    int64_t rows = item->batch->rows;
+    lane->staged_rows += rows;
+    lane->staged_bytes += (int64_t)item->batch->bytes;
+    run->staged_rows += rows;
+    run->rows_since_mark += rows;
+    run->position.rows += rows;
+    run->result->rows_read += rows;
+    run->result->bytes += (int64_t)item->batch->bytes;
+    item->batch->synced_at_us = clock_wall_us();
+    if (!attempt->plan->destination_connector->destination->stage(attempt->destination, &item->batch, err)) {
+        err_at(err, "stream %s", run->plan->name);
+        return false;
+    }
+    failpoint(after_stage);
+    return true;
+}
+
+static void take_mark(StreamRun *run, const QueueItem *item)
+{
+    Position next = run->position;
+    if (item->at_mark) next.source = item->position;
+    if (item->highest != NULL) next.highest = item->highest;
+    keep_texts(run, next);
+    if (!item->at_mark) return;
+    run->rows_since_mark = 0;
+    run->moved = true;
+}
+
+/* A read that found nothing by a value-based cursor keeps the watermark it had: its upper bound was a value, and may
+ * have gone back. */
+static const char *next_watermark(const StreamRun *run)
+{
+    const Position *position = &run->position;
+    if (run->plan->sync != SYNC_INCREMENTAL) return NULL;
+    bool found = position->rows > 0 || cursor_is_clock(run->plan->cursor_type.id);
+    if (position->upper != NULL && (found || position->watermark == NULL)) return position->upper;
+    return position->watermark;
+}
+
+static void take_end(StreamRun *run, const QueueItem *item)
+{
+    Position next = run->position;
+    next.watermark = next_watermark(run);
+    next.complete = true;
+    next.source = NULL;
+    keep_texts(run, next);
+    run->rows_since_mark = 0;
+    run->moved = true;
+    run->ended = true;
+    run->finish = true;
+    run->result->verified_empty = item->verified_empty;
+    run->result->null_cursors = item->null_cursors;
+    if (item->null_cursors > 0)
+        log_warn("%s: %lld rows have no %s (NULL), so an incremental read cannot place them: they were left out",
+                 run->plan->name, (long long)item->null_cursors, run->plan->cursor);
+    atomic_store(&run->progress->phase, PHASE_COMMITTING);
+    atomic_store(&run->progress->finished_us, clock_mono_us());
+}
+
+static bool take_item(Lane *lane, QueueItem *item, Err *err)
+{
+    if (item->feed_done) {
+        lane->feeds_left--;
+        return true;
+    }
+    StreamRun *run = &lane->attempt->streams[item->stream];
+    if (item->opened && !take_opened(lane, run, item, err)) return false;
+    if (item->batch != NULL) {
+        if (!take_batch(lane, run, item, err)) return false;
+        take_mark(run, item);
+    }
+    if (item->end) take_end(run, item);
+    return true;
+}
+
+/* ---- the epoch clock --------------------------------------------------------------------------------------------- */
+
+static EpochFacts lane_facts(const Lane *lane)
+{
+    EpochFacts facts = {
+        .now_us = clock_mono_us(),
+        .bytes = lane->staged_bytes,
+        .rows = lane->staged_rows,
+        .at_resume_point = true,
+        .force_allowed = true,
+        .ended = true,
+        .stopping = lane->feeds_left == 0,
+    };
+    for (int i = 0; i < lane->count; i++) {
+        const StreamRun *run = lane_stream(lane, i);
+        facts.changed = facts.changed || run->moved || run->staged_rows > 0;
+        facts.ended = facts.ended && run->ended;
+        if (run->rows_since_mark == 0) continue;
+        facts.at_resume_point = false;
+        if (!run->plan->decision.survives_forced_barrier && run->plan->require != AT_LEAST_ONCE)
+            facts.force_allowed = false;
+    }
+    return facts;
+}
+
+static bool lane_commit(Lane *lane, bool forced, Err *err)
+{
+    if (!commit_epoch(lane->attempt, lane->streams, lane->count, forced, err)) return false;
+    for (int i = 0; i < lane->count; i++)
+        if (forced) lane_stream(lane, i)->rows_since_mark = 0;
+    lane->staged_bytes = 0;
+    lane->staged_rows = 0;
+    lane->clock.opened_us = clock_mono_us();
+    lane->clock.wanted_us = 0;
+    return true;
+}
+
+/* Rows after a resume point that was not reached again are dropped: they are read again by the next run. */
+static void lane_discard(Lane *lane)
+{
+    Attempt *attempt = lane->attempt;
+    attempt->plan->destination_connector->destination->abort(attempt->destination);
+}
+
+static bool lane_step(Lane *lane, bool *over, Err *err)
+{
+    EpochFacts facts = lane_facts(lane);
+    switch (epoch_step(&lane->clock, &facts)) {
+    case EPOCH_CONTINUE:
+        return true;
+    case EPOCH_FORCE:
+        return lane_commit(lane, true, err);
+    case EPOCH_COMMIT:
+        *over = facts.ended || facts.stopping;
+        if (!facts.changed) return true;
+        return lane_commit(lane, false, err);
+    case EPOCH_DISCARD:
+        lane_discard(lane);
+        *over = true;
+        return true;
+    }
+    BUG("epoch step out of range");
+}
+
+static bool lane_loop(Lane *lane, Err *err)
+{
+    bool over = false;
+    while (!over) {
+        QueueItem item = {0};
+        int popped = queue_pop(lane->queue, &item, epoch_wait_us(&lane->clock, clock_mono_us()));
+        if (popped < 0) return err_set(err, ERR_STOPPED, "the run is ending");
+        bool ok = popped == 0 || take_item(lane, &item, err);
+        queue_item_release(&item);
+        if (!ok) return false;
+        if (stop_reason(lane->attempt->asked) == STOP_FAILED) return err_set(err, ERR_STOPPED, "stopped at once");
+        if (!lane_step(lane, &over, err)) return false;
+    }
+    return true;
+}
+
+/* The lane's own failure is the cause unless it only noticed that a feed had failed. */
+static bool lane_outcome(Lane *lane, FeedCrew *crew, bool lane_ok, Err *err)
+{
+    Err lane_err = *err;
+    if (!lane_ok && lane_err.code != ERR_STOPPED) stop_ask(&lane->attempt->stop, STOP_FAILED);
+    queue_close(lane->queue);
+    bool feeds_ok = feed_crew_join(crew, err);
+    if (lane_ok && feeds_ok) return true;
+    if (!lane_ok && (lane_err.code != ERR_STOPPED || feeds_ok || err->code == ERR_STOPPED)) *err = lane_err;
+    lane_discard(lane);
+    return false;
+}
+
+bool lane_run(Attempt *attempt, const int *streams, int count, Err *err)
+{
+    const PipelineResource *pipeline = attempt->plan->pipeline;
+    Lane lane = {
+        .attempt = attempt,
+        .streams = streams,
+        .count = count,
+        .queue = queue_new(QUEUE_BYTES),
+        .clock = {.interval_us = pipeline->commit_interval_us,
+                  .timeout_us = pipeline->resume_point_timeout_us,
+                  .max_bytes = pipeline->commit_max_bytes,
+                  .opened_us = clock_mono_us()},
+    };
+    int feeds = pipeline->parallel > 0 ? pipeline->parallel : job_size_cpus(pipeline->size);
+    FeedCrew *crew = feed_crew_start(attempt, streams, count, feeds, lane.queue);
+    lane.feeds_left = feed_crew_size(crew);
+    bool ok = lane.feeds_left == 0 || lane_loop(&lane, err);
+    ok = lane_outcome(&lane, crew, ok, err);
+    queue_free(lane.queue);
+    return ok;
+}

@@ -1,0 +1,72 @@
+#include "engine/position.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POSITION_VERSION = 1 };
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text != NULL) json_object_set_new(object, key, json_string(text));
+}
+
+char *position_to_text(const Position *position, Arena *arena)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "v", json_integer(POSITION_VERSION));
+    set_text(object, "owner", position->owner);
+    json_object_set_new(object, "sync", json_integer((json_int_t)position->sync));
+    json_object_set_new(object, "generation", json_integer((json_int_t)position->generation));
+    json_object_set_new(object, "read", json_integer((json_int_t)position->read));
+    json_object_set_new(object, "complete", json_boolean(position->complete));
+    set_text(object, "source", position->source);
+    set_text(object, "lower", position->lower);
+    set_text(object, "upper", position->upper);
+    if (position->upper_inclusive) json_object_set_new(object, "upper_inclusive", json_true());
+    set_text(object, "watermark", position->watermark);
+    set_text(object, "highest", position->highest);
+    json_object_set_new(object, "rows", json_integer(position->rows));
+    char *dumped = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    if (dumped == NULL) BUG("a position holds text that is not UTF-8");
+    char *text = arena_strdup(arena, dumped);
+    free(dumped);
+    return text;
+}
+
+static const char *get_text(const json_t *object, const char *key, Arena *arena)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL ? NULL : arena_strdup(arena, text);
+}
+
+bool position_from_text(const char *text, Arena *arena, Position *position, Err *err)
+{
+    json_error_t problem;
+    json_t *object = json_loads(text, 0, &problem);
+    if (!json_is_object(object) || json_integer_value(json_object_get(object, "v")) != POSITION_VERSION) {
+        json_decref(object);
+        err_set(err, ERR_STATE_POSITION_INVALID,
+                "the position saved in _openetl_commits is not one this version reads");
+        err_fix(err, "use the openetl version that wrote it, or start the stream again: openetl state reset PIPELINE "
+                     "--stream STREAM");
+        return false;
+    }
+    *position = (Position){
+        .owner = get_text(object, "owner", arena),
+        .sync = (uint64_t)json_integer_value(json_object_get(object, "sync")),
+        .generation = (uint64_t)json_integer_value(json_object_get(object, "generation")),
+        .read = (uint64_t)json_integer_value(json_object_get(object, "read")),
+        .complete = json_is_true(json_object_get(object, "complete")),
+        .source = get_text(object, "source", arena),
+        .lower = get_text(object, "lower", arena),
+        .upper = get_text(object, "upper", arena),
+        .upper_inclusive = json_is_true(json_object_get(object, "upper_inclusive")),
+        .watermark = get_text(object, "watermark", arena),
+        .highest = get_text(object, "highest", arena),
+        .rows = json_integer_value(json_object_get(object, "rows")),
+    };
+    json_decref(object);
+    return true;
+}

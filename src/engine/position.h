@@ -1,0 +1,43 @@
+/* The position envelope: what a commit saves of a stream besides the rows. JSON text in _openetl_commits.position:
+ *
+ *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
+ *    "upper_inclusive":false, "watermark":"…", "highest":"…", "rows":250000}
+ *
+ * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
+ * sync        which run of the whole pipeline began this read: the streams of one sync share it
+ * generation  which copy of the table: grows with every full refresh; incremental streams stay in theirs
+ * read        counts reads of the stream; the high half of _openetl_seq where the source has no position of its own
+ * complete    the read came to its end
+ * source      the source room's own text, absent at the start of a read
+ * lower/upper the range of the read (incremental); watermark the upper bound of the last complete read; highest the
+ *             highest cursor value read so far, over all reads
+ * rows        rows of this read so far
+ *
+ * Strings belong to the arena they were read into. */
+#ifndef OPENETL_ENGINE_POSITION_H
+#define OPENETL_ENGINE_POSITION_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+typedef struct Position {
+    const char *owner;
+    uint64_t sync;
+    uint64_t generation;
+    uint64_t read;
+    bool complete;
+    const char *source;
+    const char *lower, *upper;
+    bool upper_inclusive;
+    const char *watermark;
+    const char *highest;
+    int64_t rows;
+} Position;
+
+char *position_to_text(const Position *position, Arena *arena);
+/* STATE_POSITION_INVALID when the text is not an envelope of a version this program knows. */
+bool position_from_text(const char *text, Arena *arena, Position *position, Err *err);
+
+#endif

@@ -1,0 +1,133 @@
+#include "engine/queue.h"
+
+#include "base/arena.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct Node {
+    QueueItem item;
+    size_t bytes;
+    struct Node *next;
+} Node;
+
+struct Queue {
+    pthread_mutex_t lock;
+    pthread_cond_t not_empty, not_full;
+    Node *head, *tail;
+    size_t bytes, max_bytes;
+    bool closed;
+};
+
+Queue *queue_new(size_t max_bytes)
+{
+    Queue *queue = mem_zero(sizeof *queue);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->not_empty, &monotonic);
+    pthread_cond_init(&queue->not_full, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    queue->max_bytes = max_bytes;
+    return queue;
+}
+
+void queue_item_release(QueueItem *item)
+{
+    batch_free(item->batch);
+    free(item->position);
+    free(item->highest);
+    free(item->lower);
+    free(item->upper);
+    *item = (QueueItem){0};
+}
+
+void queue_free(Queue *queue)
+{
+    if (queue == NULL) return;
+    for (Node *node = queue->head; node != NULL;) {
+        Node *next = node->next;
+        queue_item_release(&node->item);
+        free(node);
+        node = next;
+    }
+    pthread_cond_destroy(&queue->not_empty);
+    pthread_cond_destroy(&queue->not_full);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+bool queue_push(Queue *queue, QueueItem *item)
+{
+    Node *node = mem_zero(sizeof *node);
+    node->item = *item;
+    node->bytes = sizeof *node + (item->batch == NULL ? 0 : item->batch->bytes);
+    *item = (QueueItem){0};
+    pthread_mutex_lock(&queue->lock);
+    /* An item larger than the bound passes alone. */
+    while (!queue->closed && queue->head != NULL && queue->bytes + node->bytes > queue->max_bytes)
+        pthread_cond_wait(&queue->not_full, &queue->lock);
+    bool open = !queue->closed;
+    if (open) {
+        if (queue->tail == NULL)
+            queue->head = node;
+        else
+            queue->tail->next = node;
+        queue->tail = node;
+        queue->bytes += node->bytes;
+        pthread_cond_signal(&queue->not_empty);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (!open) {
+        queue_item_release(&node->item);
+        free(node);
+    }
+    return open;
+}
+
+static struct timespec deadline_after(int64_t us)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += us / 1000000;
+    at.tv_nsec += us % 1000000 * 1000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+int queue_pop(Queue *queue, QueueItem *item, int64_t wait_us)
+{
+    struct timespec deadline = deadline_after(wait_us);
+    pthread_mutex_lock(&queue->lock);
+    int waited = 0;
+    while (queue->head == NULL && !queue->closed && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&queue->not_empty, &queue->lock, &deadline);
+    Node *node = queue->head;
+    if (node != NULL) {
+        queue->head = node->next;
+        if (queue->head == NULL) queue->tail = NULL;
+        queue->bytes -= node->bytes;
+        pthread_cond_broadcast(&queue->not_full);
+    }
+    bool closed = queue->closed;
+    pthread_mutex_unlock(&queue->lock);
+    if (node == NULL) return closed ? -1 : 0;
+    *item = node->item;
+    free(node);
+    return 1;
+}
+
+void queue_close(Queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
+    pthread_cond_broadcast(&queue->not_empty);
+    pthread_cond_broadcast(&queue->not_full);
+    pthread_mutex_unlock(&queue->lock);
+}

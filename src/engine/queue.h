@@ -1,0 +1,39 @@
+/* The queue between feeds and a lane: bounded in bytes, first in first out, so that a mark never overtakes the batches
+ * before it. Feeds push, one lane pops; any thread may close it. Items move: the pusher gives its batch and position
+ * away, also when the push fails. */
+#ifndef OPENETL_ENGINE_QUEUE_H
+#define OPENETL_ENGINE_QUEUE_H
+
+#include "data/batch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct QueueItem {
+    int stream;
+    Batch *batch;   /* NULL: only news of the stream */
+    bool at_mark;   /* the read can resume exactly after this item … */
+    char *position; /* … from this source position (malloc'ed; NULL: from the read's start) */
+    char *highest;  /* highest cursor value so far (malloc'ed), or NULL */
+    bool opened;    /* the stream's read begins, over the range lower … upper (malloc'ed, or NULL) */
+    char *lower, *upper;
+    bool upper_inclusive;
+    bool end;             /* the read came to its end */
+    bool verified_empty;  /* with end: it found no row, and an independent count agreed */
+    int64_t null_cursors; /* with end: rows left out because their cursor is NULL */
+    bool feed_done;       /* a feed thread ends after this item */
+} QueueItem;
+
+typedef struct Queue Queue;
+
+Queue *queue_new(size_t max_bytes);
+void queue_free(Queue *queue); /* frees what is left in it */
+/* Waits while the queue is full; false when it is closed. */
+bool queue_push(Queue *queue, QueueItem *item);
+/* 1 an item, 0 nothing within wait_us, -1 closed and empty. */
+int queue_pop(Queue *queue, QueueItem *item, int64_t wait_us);
+/* No more pushes succeed, pops return what is left: the other side failed or ended. */
+void queue_close(Queue *queue);
+void queue_item_release(QueueItem *item);
+
+#endif

@@ -1,0 +1,164 @@
+/* Where each stream starts, decided from the destination's own commits: that table is the authority, the state store
+ * only mirrors it.
+ *
+ * A full refresh is a generation. In a pipeline whose streams commit together, a sync that was cut short left
+ * some of its streams complete and others not: the next run goes on with that sync, and does not copy the complete ones
+ * again. An incremental stream reads on from its last range in any case. */
+#include "engine/attempt.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+typedef struct Saved {
+    const CommitRecord *record; /* NULL: no usable commit */
+    Position position;
+    bool usable; /* of the same owner, and not reset since */
+} Saved;
+
+static const CommitRecord *find_record(const CommitList *list, const char *stream)
+{
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].stream, stream) == 0) return &list->items[i];
+    return NULL;
+}
+
+static bool reset_since(const ResetMark *marks, int count, const CommitRecord *record)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(marks[i].stream, record->stream) == 0 && marks[i].asked_at_us >= record->committed_at_us)
+            return true;
+    return false;
+}
+
+static bool load_saved(Attempt *attempt, const StreamPlan *plan, const CommitList *list, const ResetMark *marks,
+                       int mark_count, Saved *saved, Err *err)
+{
+    *saved = (Saved){.record = find_record(list, plan->name)};
+    if (saved->record == NULL) return true;
+    if (!position_from_text(saved->record->position, &attempt->arena, &saved->position, err)) {
+        err_at(err, "stream %s", plan->name);
+        return false;
+    }
+    bool same_owner = saved->position.owner != NULL && strcmp(saved->position.owner, plan->owner) == 0;
+    bool reset = reset_since(marks, mark_count, saved->record);
+    saved->usable = same_owner && !reset;
+    if (reset)
+        log_info("%s: starts again: its position was reset", plan->name);
+    else if (!same_owner)
+        log_info("%s: starts again: its source, destination, sync, cursor, key or filter changed since its last commit",
+                 plan->name);
+    return true;
+}
+
+/* The sync the pipeline is in: the newest one any usable position belongs to. */
+typedef struct SyncState {
+    uint64_t newest;
+    bool unfinished; /* the next run goes on with it */
+} SyncState;
+
+static void start_full(const Saved *saved, SyncState sync, StreamStart *start)
+{
+    const Position *before = &saved->position;
+    if (saved->usable && !before->complete) {
+        start->resuming = true;
+        start->position = *before;
+        start->after_forced = saved->record->forced;
+        return;
+    }
+    if (saved->usable && sync.unfinished && before->sync == sync.newest) {
+        start->skip = true;
+        start->position = *before;
+        return;
+    }
+    start->position.generation = before->generation + 1;
+}
+
+static void start_incremental(const Saved *saved, StreamStart *start)
+{
+    const Position *before = &saved->position;
+    start->position.generation = before->generation == 0 ? 1 : before->generation;
+    if (!saved->usable) return;
+    if (!before->complete) {
+        start->resuming = true;
+        start->position = *before;
+        start->after_forced = saved->record->forced;
+        return;
+    }
+    start->position.watermark = before->watermark;
+    start->position.highest = before->highest;
+}
+
+static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
+{
+    StreamStart *start = &run->start;
+    *start = (StreamStart){.last_epoch = saved->record == NULL ? 0 : saved->record->epoch};
+    if (run->plan->sync == SYNC_INCREMENTAL)
+        start_incremental(saved, start);
+    else
+        start_full(saved, sync, start);
+    if (!start->resuming && !start->skip) {
+        start->position.read = saved->position.read + 1;
+        start->position.sync = sync.unfinished ? sync.newest : sync.newest + 1;
+    }
+    start->position.owner = run->plan->owner;
+}
+
+static SyncState sync_state(const Attempt *attempt, const Saved *saved)
+{
+    SyncState sync = {0};
+    for (int i = 0; i < attempt->stream_count; i++)
+        if (saved[i].usable && saved[i].position.sync > sync.newest) sync.newest = saved[i].position.sync;
+    for (int i = 0; i < attempt->stream_count; i++)
+        if (saved[i].usable && saved[i].position.sync == sync.newest && !saved[i].position.complete)
+            sync.unfinished = true;
+    return sync;
+}
+
+bool restore_starts(Attempt *attempt, Err *err)
+{
+    const Connector *connector = attempt->plan->destination_connector;
+    CommitList list = {0};
+    ResetMark *marks = NULL;
+    int mark_count = 0;
+    const char *namespace_ = attempt->plan->pipeline->namespace_;
+    if (!connector->destination->last_commits(attempt->destination, namespace_, attempt->pipeline, &attempt->arena,
+                                              &list, err) ||
+        !state_resets(attempt->state, attempt->pipeline, &attempt->arena, &marks, &mark_count, err))
+        return false;
+    Saved *saved = arena_array(&attempt->arena, Saved, attempt->stream_count + 1);
+    for (int i = 0; i < attempt->stream_count; i++)
+        if (!load_saved(attempt, attempt->streams[i].plan, &list, marks, mark_count, &saved[i], err)) return false;
+    SyncState sync = sync_state(attempt, saved);
+    attempt->active = arena_array(&attempt->arena, int, attempt->stream_count + 1);
+    for (int i = 0; i < attempt->stream_count; i++) {
+        StreamRun *run = &attempt->streams[i];
+        decide_start(run, &saved[i], sync);
+        if (attempt->done[i]) run->start.skip = true;
+        run->position = run->start.position;
+        run->dest_index = attempt->active_count;
+        if (!run->start.skip) attempt->active[attempt->active_count++] = i;
+    }
+    return true;
+}
+
+/* The table a position speaks of is gone: what it says was written is not there, so the stream starts again. */
+void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
+{
+    for (int i = 0; i < attempt->active_count; i++) {
+        StreamRun *run = &attempt->streams[attempt->active[i]];
+        StreamStart *start = &run->start;
+        bool had_progress = start->resuming || start->position.watermark != NULL;
+        if (!results[i].created || !had_progress) continue;
+        if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
+        log_warn("%s: its table is gone at the destination, so it is read from the start", run->plan->name);
+        *start = (StreamStart){
+            .last_epoch = start->last_epoch,
+            .position = {.owner = run->plan->owner,
+                         .sync = start->position.sync,
+                         .generation = start->position.generation + (run->plan->sync != SYNC_INCREMENTAL),
+                         .read = start->position.read + 1},
+        };
+        run->position = start->position;
+    }
+}

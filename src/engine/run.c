@@ -1,0 +1,266 @@
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "engine/attempt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LEASE_SECONDS = 30, RETRY_FIRST_US = 1000000, RETRY_LONGEST_US = 60000000 };
+
+typedef struct Run {
+    State *state;
+    const PlanInput *input;
+    const Resource *pipeline;
+    const RunOptions *options;
+    Stop *stop;
+    Progress *progress;
+    Arena *arena;
+    RunResult *result;
+    Lease lease;
+    int64_t lease_ttl_us;
+    bool *done; /* a stream: its read was completed by an earlier attempt of this run */
+} Run;
+
+/* Tests shorten it; 30 s otherwise. */
+static int64_t lease_ttl(void)
+{
+    const char *setting = getenv("OPENETL_LEASE_TTL");
+    int64_t us;
+    if (setting != NULL && duration_parse(setting, &us) && us >= 1000000) return us;
+    return (int64_t)LEASE_SECONDS * 1000000;
+}
+
+/* ---- the lease --------------------------------------------------------------------------------------------------- */
+
+static bool take_lease(Run *run, Err *err)
+{
+    int64_t until_us = clock_mono_us() + run->options->wait_us;
+    bool said = false;
+    for (;;) {
+        Lease previous = {0};
+        if (state_lease_take(run->state, run->pipeline->name, run->result->run_id, run->lease_ttl_us, run->arena,
+                             &run->lease, &previous, err)) {
+            if (previous.run_id != NULL) log_info("the lease of run %s was taken over", previous.run_id);
+            return true;
+        }
+        if (err->code != ERR_STATE_LEASE_HELD || clock_mono_us() >= until_us || stop_asked(run->stop)) return false;
+        if (!said) log_info("waiting: %s", err->message);
+        said = true;
+        usleep(200000);
+    }
+}
+
+/* ---- the plan, once more against the live catalog ---------------------------------------------------------------- */
+
+/* What apply promised must still hold: a weaker guarantee never comes about in silence. */
+static bool check_promises(const Run *run, const PipelinePlan *plan, Err *err)
+{
+    for (int i = 0; i < plan->stream_count; i++) {
+        const StreamPlan *stream = &plan->streams[i];
+        bool found;
+        Guarantee promised;
+        if (!state_promise_get(run->state, run->pipeline->name, stream->name, &found, &promised, err)) return false;
+        if (!found || stream->decision.guarantee >= promised) continue;
+        err_set(err, ERR_STATE_PLAN_CHANGED, "stream \"%s\" was planned %s and would now get %s (%s)", stream->name,
+                guarantee_name(promised), guarantee_name(stream->decision.guarantee),
+                reason_text(stream->decision.reason));
+        err_fix(err, "look at openetl plan; openetl apply accepts what it says now");
+        return false;
+    }
+    return true;
+}
+
+static bool plan_again(Run *run, PipelinePlan *plan, Err *err)
+{
+    if (!plan_pipeline(run->input, run->pipeline, run->arena, plan, err)) return false;
+    if (plan->problem_count > 0) {
+        err_set(err, ERR_STATE_PLAN_CHANGED, "the plan has problems now: %s%s", plan->problems[0],
+                plan->problem_count > 1 ? " (and more)" : "");
+        err_fix(err, "openetl plan shows all of them; change the pipeline, then openetl apply");
+        return false;
+    }
+    return check_promises(run, plan, err);
+}
+
+static void start_results(Run *run, const PipelinePlan *plan)
+{
+    RunResult *result = run->result;
+    if (result->streams != NULL) return;
+    result->stream_count = plan->stream_count;
+    result->streams = arena_array(run->arena, StreamResult, plan->stream_count + 1);
+    run->done = arena_array(run->arena, bool, plan->stream_count + 1);
+    run->progress->streams = arena_array(run->arena, StreamProgress, plan->stream_count + 1);
+    run->progress->count = plan->stream_count;
+    for (int i = 0; i < plan->stream_count; i++) {
+        result->streams[i] = (StreamResult){.name = plan->streams[i].name, .table = plan->streams[i].table};
+        run->progress->streams[i].name = plan->streams[i].name;
+        bool whole = plan->streams[i].sync == SYNC_FULL_REFRESH && plan->streams[i].where == NULL;
+        atomic_store(&run->progress->streams[i].estimate, whole ? plan->streams[i].source->estimated_rows : -1);
+    }
+    atomic_store(&run->progress->ready, true);
+}
+
+/* ---- one attempt, written down ----------------------------------------------------------------------------------- */
+
+static void sum_rows(const RunResult *result, RunRecord *record)
+{
+    for (int i = 0; i < result->stream_count; i++) {
+        const StreamResult *stream = &result->streams[i];
+        record->rows_read += stream->rows_read;
+        record->rows_committed += stream->rows_inserted + stream->rows_updated + stream->rows_skipped;
+    }
+}
+
+static bool try_once(Run *run, int number, Err *err)
+{
+    PipelinePlan *plan = arena_new(run->arena, PipelinePlan);
+    if (!plan_again(run, plan, err)) return false;
+    start_results(run, plan);
+    if (plan->stream_count == 0) return true;
+    Attempt attempt = {
+        .state = run->state,
+        .plan = plan,
+        .pipeline = run->pipeline->name,
+        .run_id = run->result->run_id,
+        .number = number,
+        .lease = &run->lease,
+        .lease_ttl_us = run->lease_ttl_us,
+        .wait_us = run->options->wait_us,
+        .asked = run->stop,
+        .done = run->done,
+        .progress = run->progress,
+        .result = run->result,
+        .result_arena = run->arena,
+    };
+    if (!attempt_run(&attempt, err)) return false;
+    for (int i = 0; i < plan->stream_count; i++) {
+        if (run->done[i] || attempt.streams == NULL) continue;
+        if (!stop_asked(run->stop)) continue;
+        err_set(err, ERR_STOPPED, "stopped by a signal; what was committed is kept");
+        err_fix(err, "the next run goes on from the last commit");
+        return false;
+    }
+    return true;
+}
+
+static bool record_attempt(Run *run, int number, bool ok, bool again, const Err *cause, Err *err)
+{
+    RunRecord record = {
+        .run_id = run->result->run_id,
+        .attempt = number,
+        .pipeline = run->pipeline->name,
+        .kind = "sync",
+        .state = ok                           ? RUN_SUCCESS
+                 : again                      ? RUN_UP_FOR_RETRY
+                 : cause->code == ERR_STOPPED ? RUN_STOPPED
+                                              : RUN_FAILED,
+        .finished_at_us = clock_wall_us(),
+        .error_code = ok ? NULL : err_word(cause->code),
+        .error = ok ? NULL : cause->message,
+    };
+    sum_rows(run->result, &record);
+    return state_run_finish(run->state, &record, err);
+}
+
+static bool open_attempt(Run *run, int number, Err *err)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    RunRecord record = {
+        .run_id = run->result->run_id,
+        .attempt = number,
+        .pipeline = run->pipeline->name,
+        .kind = "sync",
+        .state = RUN_RUNNING,
+        .trigger = number == 1 ? run->options->trigger : "retry",
+        .started_at_us = clock_wall_us(),
+        .heartbeat_at_us = clock_wall_us(),
+        .host = host,
+        .pid = getpid(),
+    };
+    atomic_store(&run->progress->attempt, number);
+    run->result->attempts = number;
+    return state_run_start(run->state, &record, err);
+}
+
+/* ---- retries ----------------------------------------------------------------------------------------------------- */
+
+static int64_t retry_wait_us(int number)
+{
+    int64_t wait_us = RETRY_FIRST_US;
+    for (int i = 1; i < number && wait_us < RETRY_LONGEST_US; i++)
+        wait_us *= 2;
+    return wait_us < RETRY_LONGEST_US ? wait_us : RETRY_LONGEST_US;
+}
+
+/* Waits, keeping the lease. */
+static bool wait_to_retry(Run *run, int number, const Err *cause)
+{
+    int64_t wait_us = retry_wait_us(number);
+    char text[32];
+    duration_format(wait_us, text, sizeof text);
+    log_warn("attempt %d failed (%s: %s); again in %s", number, err_word(cause->code), cause->message, text);
+    int64_t until_us = clock_mono_us() + wait_us;
+    while (clock_mono_us() < until_us) {
+        if (stop_asked(run->stop)) return false;
+        usleep(100000);
+    }
+    return true;
+}
+
+static bool run_attempts(Run *run, Err *err)
+{
+    int retries = run->pipeline->pipeline.retries;
+    for (int number = 1;; number++) {
+        Err bookkeeping;
+        if (!open_attempt(run, number, err)) return false;
+        failpoint(after_lease);
+        bool ok = try_once(run, number, err);
+        failpoint(before_finish);
+        bool again = !ok && err_retryable(err->code) && number <= retries && !stop_asked(run->stop);
+        if (!record_attempt(run, number, ok, again, err, &bookkeeping)) {
+            if (ok) *err = bookkeeping;
+            return false;
+        }
+        if (ok || !again) return ok;
+        Err beat;
+        if (!wait_to_retry(run, number, err)) return false;
+        if (!state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &beat)) {
+            *err = beat;
+            return false;
+        }
+    }
+}
+
+bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, const RunOptions *options, Stop *stop,
+                Progress *progress, Arena *arena, RunResult *result, Err *err)
+{
+    *result = (RunResult){0};
+    run_id_make(result->run_id);
+    Run run = {
+        .state = state,
+        .input = input,
+        .pipeline = pipeline,
+        .options = options,
+        .stop = stop,
+        .progress = progress,
+        .arena = arena,
+        .result = result,
+        .lease_ttl_us = lease_ttl(),
+    };
+    int64_t started_us = clock_mono_us();
+    bool ok = take_lease(&run, err);
+    if (ok) {
+        ok = run_attempts(&run, err);
+        Err dropped;
+        if (!state_lease_drop(state, &run.lease, &dropped) && ok)
+            log_warn("the lease could not be dropped: %s", dropped.message);
+    }
+    result->duration_us = clock_mono_us() - started_us;
+    if (!ok) err_at(err, "pipeline %s", pipeline->name);
+    return ok;
+}
