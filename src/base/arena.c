@@ -47,7 +47,10 @@ void *mem_realloc(void *old, size_t size)
     return memory;
 }
 
-void arena_init(Arena *arena) { *arena = (Arena){0}; }
+void arena_init(Arena *arena)
+{
+    *arena = (Arena){0};
+}
 
 static void run_defers(Arena *arena)
 {
@@ -119,7 +122,10 @@ char *arena_strndup(Arena *arena, const char *text, size_t length)
     return copy;
 }
 
-char *arena_strdup(Arena *arena, const char *text) { return arena_strndup(arena, text, strlen(text)); }
+char *arena_strdup(Arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
 
 char *arena_vprintf(Arena *arena, const char *format, va_list args)
 {

@@ -23,7 +23,7 @@ void arena_reset(Arena *arena);
 
 /* Zeroed, aligned to 16 bytes. */
 void *arena_alloc(Arena *arena, size_t size);
-#define arena_new(arena, T)         ((T *)arena_alloc((arena), sizeof(T)))
+#define arena_new(arena, T)          ((T *)arena_alloc((arena), sizeof(T)))
 #define arena_array(arena, T, count) ((T *)arena_alloc((arena), sizeof(T) * (size_t)(count)))
 char *arena_strdup(Arena *arena, const char *text);
 /* `length` bytes of text, terminated. */

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void buf_init(Buf *buf, size_t max_bytes) { *buf = (Buf){.max_bytes = max_bytes}; }
+void buf_init(Buf *buf, size_t max_bytes)
+{
+    *buf = (Buf){.max_bytes = max_bytes};
+}
 
 void buf_release(Buf *buf)
 {
@@ -44,8 +47,14 @@ void buf_append(Buf *buf, const void *bytes, size_t length)
     buf->data[buf->length] = '\0';
 }
 
-void buf_puts(Buf *buf, const char *text) { buf_append(buf, text, strlen(text)); }
-void buf_putc(Buf *buf, char c) { buf_append(buf, &c, 1); }
+void buf_puts(Buf *buf, const char *text)
+{
+    buf_append(buf, text, strlen(text));
+}
+void buf_putc(Buf *buf, char c)
+{
+    buf_append(buf, &c, 1);
+}
 
 void buf_printf(Buf *buf, const char *format, ...)
 {
@@ -78,4 +87,7 @@ void buf_put_be64(Buf *buf, uint64_t value)
     buf_append(buf, &value, sizeof value);
 }
 
-const char *buf_text(const Buf *buf) { return buf->data == NULL ? "" : buf->data; }
+const char *buf_text(const Buf *buf)
+{
+    return buf->data == NULL ? "" : buf->data;
+}

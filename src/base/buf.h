@@ -8,7 +8,7 @@
 #include <stdarg.h>
 
 typedef struct Buf {
-    char *data;      /* never NULL after the first append; use buf_text() to read as a string */
+    char *data; /* never NULL after the first append; use buf_text() to read as a string */
     size_t length;
     size_t capacity;
     size_t max_bytes;

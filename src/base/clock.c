@@ -13,8 +13,14 @@ static int64_t read_clock(clockid_t id)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-int64_t clock_wall_us(void) { return read_clock(CLOCK_REALTIME); }
-int64_t clock_mono_us(void) { return read_clock(CLOCK_MONOTONIC); }
+int64_t clock_wall_us(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+int64_t clock_mono_us(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
 
 typedef struct Unit {
     const char *name;
@@ -67,7 +73,8 @@ void duration_format(int64_t us, char *out, size_t size)
         else
             snprintf(out, size, "%lld.%llds", (long long)seconds, (long long)tenths);
     } else if (seconds < 3600) {
-        snprintf(out, size, seconds % 60 ? "%lldm%llds" : "%lldm", (long long)(seconds / 60), (long long)(seconds % 60));
+        snprintf(out, size, seconds % 60 ? "%lldm%llds" : "%lldm", (long long)(seconds / 60),
+                 (long long)(seconds % 60));
     } else if (seconds < 86400 * 2) {
         snprintf(out, size, seconds % 3600 / 60 ? "%lldh%lldm" : "%lldh", (long long)(seconds / 3600),
                  (long long)(seconds % 3600 / 60));

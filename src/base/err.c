@@ -57,10 +57,22 @@ void err_print(FILE *out, const Err *err)
     if (err->fix[0] != '\0') fprintf(out, "  fix: %s\n", err->fix);
 }
 
-const char *err_word(ErrCode code) { return CODES[code].word; }
-int err_exit_code(ErrCode code) { return CODES[code].exit_code; }
-bool err_retryable(ErrCode code) { return CODES[code].retryable; }
-const char *err_doc(ErrCode code) { return CODES[code].doc; }
+const char *err_word(ErrCode code)
+{
+    return CODES[code].word;
+}
+int err_exit_code(ErrCode code)
+{
+    return CODES[code].exit_code;
+}
+bool err_retryable(ErrCode code)
+{
+    return CODES[code].retryable;
+}
+const char *err_doc(ErrCode code)
+{
+    return CODES[code].doc;
+}
 
 ErrCode err_from_word(const char *word)
 {

@@ -52,5 +52,11 @@ void failpoint_pass(Failpoint point)
     if (atomic_fetch_sub(&passages_left, 1) == 1) raise(SIGKILL);
 }
 
-const char *failpoint_name(Failpoint point) { return POINTS[point].name; }
-const char *failpoint_doc(Failpoint point) { return POINTS[point].doc; }
+const char *failpoint_name(Failpoint point)
+{
+    return POINTS[point].name;
+}
+const char *failpoint_doc(Failpoint point)
+{
+    return POINTS[point].doc;
+}

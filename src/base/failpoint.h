@@ -1,5 +1,6 @@
 /* Failpoints: OPENETL_FAILPOINT=name[:n] kills the process with SIGKILL at the n-th passage of failpoint("name").
- * Names are listed in failpoints.def; `openetl debug failpoints` prints them. The counters are shared by all threads. */
+ * Names are listed in failpoints.def; `openetl debug failpoints` prints them. The counters are shared by all threads.
+ */
 #ifndef OPENETL_BASE_FAILPOINT_H
 #define OPENETL_BASE_FAILPOINT_H
 

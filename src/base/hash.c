@@ -11,7 +11,10 @@ Hash128 hash128_seed(const void *bytes, size_t length, uint64_t seed)
     return (Hash128){.low = hash.low64, .high = hash.high64};
 }
 
-Hash128 hash128(const void *bytes, size_t length) { return hash128_seed(bytes, length, 0); }
+Hash128 hash128(const void *bytes, size_t length)
+{
+    return hash128_seed(bytes, length, 0);
+}
 
 void hash128_bytes(Hash128 hash, uint8_t out[16])
 {

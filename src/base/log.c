@@ -23,7 +23,10 @@ void log_setup(LogFormat format, LogLevel least)
     sink_least = least;
 }
 
-LogFormat log_format(void) { return sink_format; }
+LogFormat log_format(void)
+{
+    return sink_format;
+}
 
 void log_set_hooks(void (*before)(void), void (*after)(void))
 {

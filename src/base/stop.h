@@ -16,8 +16,14 @@ typedef struct Stop {
     atomic_int reason;
 } Stop;
 
-static inline StopReason stop_reason(Stop *stop) { return (StopReason)atomic_load_explicit(&stop->reason, memory_order_acquire); }
-static inline bool stop_asked(Stop *stop) { return stop_reason(stop) != STOP_NONE; }
+static inline StopReason stop_reason(Stop *stop)
+{
+    return (StopReason)atomic_load_explicit(&stop->reason, memory_order_acquire);
+}
+static inline bool stop_asked(Stop *stop)
+{
+    return stop_reason(stop) != STOP_NONE;
+}
 /* A stronger reason replaces a weaker one, never the reverse. Safe in a signal handler. */
 static inline void stop_ask(Stop *stop, StopReason reason)
 {

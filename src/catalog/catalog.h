@@ -1,5 +1,5 @@
-/* The catalog: what a connection holds, as its room read it. A Catalog is plain data in the arena given; it is stored in
- * the state database as JSON (catalog_to_json / catalog_from_json) and printed by `openetl discover`. */
+/* The catalog: what a connection holds, as its room read it. A Catalog is plain data in the arena given; it is stored
+ * in the state database as JSON (catalog_to_json / catalog_from_json) and printed by `openetl discover`. */
 #ifndef OPENETL_CATALOG_CATALOG_H
 #define OPENETL_CATALOG_CATALOG_H
 
@@ -29,8 +29,8 @@ typedef struct CatalogTable {
     int column_count;
     const char **key; /* primary key columns, in key order */
     int key_count;
-    Replay replay;           /* in a full refresh or cdc */
-    int64_t estimated_rows;  /* the server's estimate; -1 unknown */
+    Replay replay;          /* in a full refresh or cdc */
+    int64_t estimated_rows; /* the server's estimate; -1 unknown */
 } CatalogTable;
 
 typedef struct Catalog {

@@ -12,7 +12,7 @@ typedef struct DestTable {
     CatalogColumn *columns; /* without the _openetl_* ones */
     int column_count;
     bool has_id, has_seq, has_synced_at, has_op, has_deleted; /* which _openetl_* columns it has */
-    const char **key; /* primary key */
+    const char **key;                                         /* primary key */
     int key_count;
 } DestTable;
 

@@ -1,6 +1,7 @@
 /* Resources: what the YAML files say, checked field by field (section 1 of the contract). Unknown fields, wrong types
- * and duplicate keys are RESOURCE_INVALID with "file:line:column: field path: what, did you mean …". Everything lives in
- * the arena given. A resource keeps its placeholders (`${NAME}`): values are resolved by secrets.h at the moment of use.
+ * and duplicate keys are RESOURCE_INVALID with "file:line:column: field path: what, did you mean …". Everything lives
+ * in the arena given. A resource keeps its placeholders (`${NAME}`): values are resolved by secrets.h at the moment of
+ * use.
  *
  * kinds: Connection, Pipeline. (Mart is known by name and refused until the mart task exists.) */
 #ifndef OPENETL_CONFIG_RESOURCE_H
@@ -54,8 +55,8 @@ typedef struct StreamResource {
     Guarantee require;
     bool has_collapse;
     bool collapse;
-    int64_t chunk_rows;  /* read.chunkRows; 0: default */
-    int parallel;        /* read.parallel; 0: default */
+    int64_t chunk_rows;          /* read.chunkRows; 0: default */
+    int parallel;                /* read.parallel; 0: default */
     int64_t max_rows_per_second; /* 0: no limit */
 } StreamResource;
 
@@ -76,16 +77,16 @@ typedef struct PipelineResource {
     const char *namespace_; /* NULL: the connection's default */
     WriteMode write;        /* default append */
     Place write_place;
-    Guarantee require; /* default exactly_once */
+    Guarantee require;          /* default exactly_once */
     int64_t commit_interval_us; /* default 5 m (continuous: 10 s) */
     int64_t commit_max_bytes;   /* default 256 MB = 256,000,000 */
     CommitScope commit_scope;   /* default pipeline */
     bool has_commit_scope;
     int64_t resume_point_timeout_us; /* default 1 m */
-    JobSize size; /* default s */
+    JobSize size;                    /* default s */
     bool has_size;
-    const char *pool;  /* default "default" */
-    int retries;       /* default 3 */
+    const char *pool;   /* default "default" */
+    int retries;        /* default 3 */
     int64_t chunk_rows; /* source.read.chunkRows; 0: default */
     int parallel;       /* source.read.parallel; 0: default */
 } PipelineResource;
@@ -124,8 +125,8 @@ const Resource *resource_find(const ResourceSet *set, ResourceKind kind, const c
 void resource_version(const Resource *resource, char out[13]);
 
 /* job size: vCPU and memory. */
-const char *job_size_name(JobSize size);   /* "s" */
-const char *job_size_text(JobSize size);   /* "1 vCPU, 2 GiB" */
+const char *job_size_name(JobSize size); /* "s" */
+const char *job_size_text(JobSize size); /* "1 vCPU, 2 GiB" */
 int job_size_cpus(JobSize size);
 int64_t job_size_bytes(JobSize size);
 

@@ -1,16 +1,17 @@
 /* The connector contract: what a room (connectors/NAME/) offers to the rest of the program.
  *
- * A room exports one symbol, `const Connector connector_NAME`; registry.c is the only file that names rooms. Planner and
- * engine read capabilities, never names. A NULL ops table means the capability is absent.
+ * A room exports one symbol, `const Connector connector_NAME`; registry.c is the only file that names rooms. Planner
+ * and engine read capabilities, never names. A NULL ops table means the capability is absent.
  *
  * Rules for rooms
- * - Calls block; those that can take long look at `Stop *` and return ERR_STOPPED soon after STOP_FAILED (STOP_SIGNAL is
- *   the engine's business: it stops asking for more).
+ * - Calls block; those that can take long look at `Stop *` and return ERR_STOPPED soon after STOP_FAILED (STOP_SIGNAL
+ * is the engine's business: it stops asking for more).
  * - A Session and what is opened on it belong to one thread at a time.
  * - Errors: a room maps its client's codes once, in conn.c, to codes.def (SOURCE_* for a source session, DEST_* for a
  *   destination session: see SessionRole). No message holds a secret or a connection URL with its password.
  * - Strings in a spec are borrowed for the life of what was opened with it; results go to the arena given.
- * - A value is never changed in silence: one that does not fit its column's type is DATA_CAST with column and row key. */
+ * - A value is never changed in silence: one that does not fit its column's type is DATA_CAST with column and row key.
+ */
 #ifndef OPENETL_CONNECTORS_CONNECTOR_H
 #define OPENETL_CONNECTORS_CONNECTOR_H
 
@@ -33,7 +34,7 @@ typedef struct Capabilities {
     Replay replay[SYNC_COUNT]; /* where syncs[] is true */
     /* destination */
     CommitStyle commit_style;
-    bool dedupes;        /* can skip _openetl_id values it already has, and collapse rows within an epoch */
+    bool dedupes; /* can skip _openetl_id values it already has, and collapse rows within an epoch */
     bool merges;
     bool overwrites;
     bool pipeline_scope; /* one commit can cover several streams */
@@ -99,34 +100,34 @@ void check_add(CheckList *list, bool ok, const char *name, const char *detail, c
 
 /* What to read of one stream. */
 typedef struct ReadSpec {
-    const char *stream;          /* for messages */
-    const CatalogTable *table;   /* as discovered just now */
-    const Schema *schema;        /* the columns to deliver, by name, in delivery order, with the types to deliver */
+    const char *stream;        /* for messages */
+    const CatalogTable *table; /* as discovered just now */
+    const Schema *schema;      /* the columns to deliver, by name, in delivery order, with the types to deliver */
     SyncMode sync;
-    const char *where;           /* pushed-down filter or NULL */
-    const char *const *key;      /* primary or configured key; key_count 0: none */
+    const char *where;      /* pushed-down filter or NULL */
+    const char *const *key; /* primary or configured key; key_count 0: none */
     int key_count;
-    /* incremental: lower <= cursor < upper (or <= upper when upper_inclusive); bounds in the source's text form as given
-     * by bound(); NULL: open */
+    /* incremental: lower <= cursor < upper (or <= upper when upper_inclusive); bounds in the source's text form as
+     * given by bound(); NULL: open */
     const char *cursor;
     const char *lower;
     const char *upper;
     bool upper_inclusive;
-    bool include_null_cursor;    /* false: rows with a null cursor are left out (the engine counts and reports them) */
-    const char *resume;          /* position of a mark() of an earlier read of the same range, or NULL: from the start */
-    uint64_t read_number;        /* grows by one each read of the stream; the high half of _openetl_seq where the source
-                                  * has no position of its own */
-    int64_t batch_rows;          /* targets of the builder */
+    bool include_null_cursor; /* false: rows with a null cursor are left out (the engine counts and reports them) */
+    const char *resume;       /* position of a mark() of an earlier read of the same range, or NULL: from the start */
+    uint64_t read_number;     /* grows by one each read of the stream; the high half of _openetl_seq where the source
+                               * has no position of its own */
+    int64_t batch_rows;       /* targets of the builder */
     size_t batch_bytes;
-    int64_t chunk_rows;          /* rows a statement, where the source reads in keyset chunks */
+    int64_t chunk_rows; /* rows a statement, where the source reads in keyset chunks */
     Stop *stop;
 } ReadSpec;
 
 /* An upper bound for an incremental read. */
 typedef struct Bound {
-    const char *value; /* text form the room reads back; NULL: the table has no row (value-based cursors) */
-    bool inclusive;    /* value-based cursors: the highest committed value itself is read */
-    bool clock;        /* from the source's clock, held back below every open transaction */
+    const char *value;        /* text form the room reads back; NULL: the table has no row (value-based cursors) */
+    bool inclusive;           /* value-based cursors: the highest committed value itself is read */
+    bool clock;               /* from the source's clock, held back below every open transaction */
     const char *held_back_by; /* what held it back ("transaction of pid 71, open since …"), or NULL */
 } Bound;
 
@@ -156,14 +157,14 @@ typedef struct DestStream {
     const char *stream;
     const char *namespace_; /* schema; created when missing; NULL: the connection's default */
     const char *table;
-    const Schema *schema;   /* the source's columns; the room adds _openetl_id, _openetl_seq, _openetl_synced_at */
+    const Schema *schema; /* the source's columns; the room adds _openetl_id, _openetl_seq, _openetl_synced_at */
     WriteMode write;
     const char *const *key;
     int key_count;
-    bool dedupe;            /* skip rows whose _openetl_id the table already has */
-    bool collapse;          /* keep one row per _openetl_id within the epoch */
-    bool with_ops;          /* add _openetl_op (and _openetl_deleted under merge) */
-    bool resume;            /* overwrite: go on with the half-built new table rather than begin it anew */
+    bool dedupe;   /* skip rows whose _openetl_id the table already has */
+    bool collapse; /* keep one row per _openetl_id within the epoch */
+    bool with_ops; /* add _openetl_op (and _openetl_deleted under merge) */
+    bool resume;   /* overwrite: go on with the half-built new table rather than begin it anew */
 } DestStream;
 
 /* What prepare found. */
@@ -194,10 +195,10 @@ typedef struct CommitList {
 
 /* One stream's part of an epoch. */
 typedef struct EpochStream {
-    int stream;             /* index in the streams given to prepare */
-    CommitRecord record;    /* record.rows is filled by commit() with the rows applied */
-    int64_t staged_rows;    /* what the engine handed to stage(); the room's own count must agree */
-    bool finish;            /* the read ended: overwrite swaps its table now */
+    int stream;          /* index in the streams given to prepare */
+    CommitRecord record; /* record.rows is filled by commit() with the rows applied */
+    int64_t staged_rows; /* what the engine handed to stage(); the room's own count must agree */
+    bool finish;         /* the read ended: overwrite swaps its table now */
 } EpochStream;
 
 typedef struct Epoch {
@@ -246,7 +247,8 @@ typedef struct ConnectorOps {
     void (*close)(Session *session); /* NULL is fine; drops what was not committed */
     /* Reads the catalog. `only` (count > 0): just these stream names, an absent one is left out; else all. Owned
      * _openetl_* tables are left out. */
-    bool (*discover)(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog, Err *err);
+    bool (*discover)(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog,
+                     Err *err);
     /* A text that tells this server or file from another (system identifier and database, absolute path): part of a
      * position's owner. Never a secret. */
     bool (*identity)(Session *session, Arena *arena, const char **identity, Err *err);
@@ -259,7 +261,7 @@ typedef struct Connector {
     const char *url_schemes[4]; /* "postgresql", "postgres": for `init --from URL`; unused are NULL */
     bool test_only;             /* offered only when OPENETL_TEST_CONNECTORS=1 */
     Capabilities capabilities;
-    const ConfigKey *keys;      /* ended by a NULL name */
+    const ConfigKey *keys; /* ended by a NULL name */
     const ConnectorOps *ops;
     const SourceOps *source;    /* NULL: not a source */
     const DestOps *destination; /* NULL: not a destination */

@@ -50,8 +50,8 @@ typedef struct Batch {
     const Schema *schema; /* borrowed: lives as long as the run */
     int stream;           /* index of the stream in the pipeline's plan; set by the feed */
     int64_t rows;
-    size_t bytes;         /* of all columns, as the epoch clock counts */
-    Column *columns;      /* schema->count of them */
+    size_t bytes;    /* of all columns, as the epoch clock counts */
+    Column *columns; /* schema->count of them */
     /* The order of the rows: when `seqs` is NULL row i has (seq_first.high, seq_first.low + i). Set by the source. */
     Seq seq_first;
     Seq *seqs;
@@ -109,7 +109,10 @@ typedef struct BatchBuilder {
 void builder_init(BatchBuilder *builder, const Schema *schema, int64_t target_rows, size_t target_bytes);
 void builder_release(BatchBuilder *builder);
 /* Call once after all columns of a row were appended. */
-static inline void builder_end_row(BatchBuilder *builder) { builder->rows++; }
+static inline void builder_end_row(BatchBuilder *builder)
+{
+    builder->rows++;
+}
 /* with_ops: the operation and source order of the row being built; before its builder_end_row. Turns with_ops on. */
 void builder_set_version(BatchBuilder *builder, RowOp op, Seq seq);
 /* Bytes held now (all columns). */
@@ -155,14 +158,41 @@ static inline void column_append_fixed(Column *column, const void *value, size_t
     column->values.bytes += width;
     column_push_validity(column, true);
 }
-static inline void column_append_i16(Column *column, int16_t value) { column_append_fixed(column, &value, 2); }
-static inline void column_append_i32(Column *column, int32_t value) { column_append_fixed(column, &value, 4); }
-static inline void column_append_i64(Column *column, int64_t value) { column_append_fixed(column, &value, 8); }
-static inline void column_append_u32(Column *column, uint32_t value) { column_append_fixed(column, &value, 4); }
-static inline void column_append_u64(Column *column, uint64_t value) { column_append_fixed(column, &value, 8); }
-static inline void column_append_f32(Column *column, float value) { column_append_fixed(column, &value, 4); }
-static inline void column_append_f64(Column *column, double value) { column_append_fixed(column, &value, 8); }
-static inline void column_append_i128(Column *column, __int128 value) { column_append_fixed(column, &value, 16); }
-static inline void column_append_interval(Column *column, Interval value) { column_append_fixed(column, &value, 16); }
+static inline void column_append_i16(Column *column, int16_t value)
+{
+    column_append_fixed(column, &value, 2);
+}
+static inline void column_append_i32(Column *column, int32_t value)
+{
+    column_append_fixed(column, &value, 4);
+}
+static inline void column_append_i64(Column *column, int64_t value)
+{
+    column_append_fixed(column, &value, 8);
+}
+static inline void column_append_u32(Column *column, uint32_t value)
+{
+    column_append_fixed(column, &value, 4);
+}
+static inline void column_append_u64(Column *column, uint64_t value)
+{
+    column_append_fixed(column, &value, 8);
+}
+static inline void column_append_f32(Column *column, float value)
+{
+    column_append_fixed(column, &value, 4);
+}
+static inline void column_append_f64(Column *column, double value)
+{
+    column_append_fixed(column, &value, 8);
+}
+static inline void column_append_i128(Column *column, __int128 value)
+{
+    column_append_fixed(column, &value, 16);
+}
+static inline void column_append_interval(Column *column, Interval value)
+{
+    column_append_fixed(column, &value, 16);
+}
 
 #endif

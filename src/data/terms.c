@@ -21,13 +21,34 @@ static bool find(const char *const *names, int count, const char *text, int *ind
     return false;
 }
 
-const char *sync_name(SyncMode sync) { return SYNCS[sync]; }
-const char *write_name(WriteMode write) { return WRITES[write]; }
-const char *guarantee_name(Guarantee guarantee) { return GUARANTEES[guarantee]; }
-const char *replay_name(Replay replay) { return REPLAYS[replay]; }
-const char *commit_style_name(CommitStyle style) { return STYLES[style]; }
-const char *scope_name(CommitScope scope) { return SCOPES[scope]; }
-const char *row_op_name(RowOp op) { return OPS[op]; }
+const char *sync_name(SyncMode sync)
+{
+    return SYNCS[sync];
+}
+const char *write_name(WriteMode write)
+{
+    return WRITES[write];
+}
+const char *guarantee_name(Guarantee guarantee)
+{
+    return GUARANTEES[guarantee];
+}
+const char *replay_name(Replay replay)
+{
+    return REPLAYS[replay];
+}
+const char *commit_style_name(CommitStyle style)
+{
+    return STYLES[style];
+}
+const char *scope_name(CommitScope scope)
+{
+    return SCOPES[scope];
+}
+const char *row_op_name(RowOp op)
+{
+    return OPS[op];
+}
 
 bool sync_parse(const char *text, SyncMode *sync)
 {

@@ -24,7 +24,8 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
 bool decimal_parse(const char *text, size_t length, int precision, int scale, __int128 *value, const char **why);
 /* Appends e.g. "-12.30". */
 void decimal_format(__int128 value, int scale, Buf *out);
-/* The nearest float to the text; false where that is an infinity or a zero that the text is not. `single`: a float32. */
+/* The nearest float to the text; false where that is an infinity or a zero that the text is not. `single`: a float32.
+ */
 bool float_parse(const char *text, size_t length, bool single, double *value, const char **why);
 void float_format(double value, bool single, Buf *out);
 /* Proleptic Gregorian, astronomical year 0 = 1 BC. Accepts " BC", 'T' or ' ' as the separator, years of 1 to 7 digits.

@@ -1,6 +1,6 @@
 /* The plan: what would be created or changed, each stream's write mode, guarantee and reason, warnings and problems.
- * Built from resources, the live catalog and the destination's tables; a pure result, in the arena given. The engine runs
- * from the same PipelinePlan, built anew and compared with the applied one (section 4). */
+ * Built from resources, the live catalog and the destination's tables; a pure result, in the arena given. The engine
+ * runs from the same PipelinePlan, built anew and compared with the applied one (section 4). */
 #ifndef OPENETL_PLAN_PLAN_H
 #define OPENETL_PLAN_PLAN_H
 
@@ -28,8 +28,8 @@ typedef struct StreamPlan {
     Type cursor_type;
     int64_t overlap; /* timestamp and date cursors: microseconds; integer cursors: a count; else 0 */
     const char *where;
-    const char *owner; /* 32 hex digits: to whom a saved position belongs: source identity, stream, sync, cursor, filter,
-                        * key, destination, namespace, table, write */
+    const char *owner; /* 32 hex digits: to whom a saved position belongs: source identity, stream, sync, cursor,
+                        * filter, key, destination, namespace, table, write */
     int64_t chunk_rows;
     int64_t max_rows_per_second;
 } StreamPlan;
@@ -45,7 +45,7 @@ typedef struct PipelinePlan {
     const PipelineResource *pipeline; /* &resource->pipeline */
     const Connector *source_connector;
     const Connector *destination_connector;
-    ConnectorConfig source_config;      /* placeholders resolved; lives in the plan's arena; never printed */
+    ConnectorConfig source_config; /* placeholders resolved; lives in the plan's arena; never printed */
     ConnectorConfig destination_config;
     const char *source_identity; /* ConnectorOps.identity */
     const char *destination_identity;
@@ -94,7 +94,8 @@ bool connection_resolve(const Resource *connection, Arena *arena, const Connecto
 /* The text of `openetl plan` (explain.c), as the seed shows it, and its JSON. */
 void plan_print(const Plan *plan, Buf *out);
 json_t *plan_to_json(const Plan *plan);
-/* `delivery.require: stream "orders" gets effectively_once (superset replay, written with merge), below exactly_once` */
+/* `delivery.require: stream "orders" gets effectively_once (superset replay, written with merge), below exactly_once`
+ */
 const char *problem_text(const StreamPlan *stream, GuaranteeProblem problem, Arena *arena);
 const char *warning_text(const StreamPlan *stream, GuaranteeWarning warning, Arena *arena);
 
