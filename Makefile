@@ -71,8 +71,12 @@ unit: $(UNIT_BIN)
 demo:
 	@tools/install-deps.sh demo
 	@tools/fetch-duckdb.sh $(DEPS)
-	@$(MAKE) --no-print-directory -j$(shell nproc) $(BUILD)/openetl
-	@tools/demo.sh $(BUILD)/openetl
+	@$(MAKE) --no-print-directory -j$(shell nproc) $(BUILD)/openetl $(BUILD)/duckdb-query
+	@tools/demo.sh $(BUILD)/openetl $(BUILD)/duckdb-query
+
+$(BUILD)/duckdb-query: tools/duckdb_query.c
+	@mkdir -p $(@D)
+	@$(CC) -std=c17 -O1 -isystem $(DEPS)/include -o $@ $< -L$(DEPS)/lib -lduckdb $(RPATH)
 
 test-deps:
 	@tools/install-deps.sh test
