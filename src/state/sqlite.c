@@ -1,0 +1,216 @@
+#include "state/internal.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUSY_TIMEOUT_MS = 10000 };
+
+bool state_fail(State *state, int rc, const char *doing, Err *err)
+{
+    return store_fail(state->path, state->db, rc, doing, err);
+}
+
+/* ---- opening ---- */
+
+static int open_flags(State *state, const char *name, int flags)
+{
+    int rc = sqlite3_open_v2(name, &state->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    if (rc == SQLITE_OK) sqlite3_busy_timeout(state->db, BUSY_TIMEOUT_MS);
+    return rc;
+}
+
+static int read_pragma(sqlite3 *db, const char *sql, int *value)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+    if (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) *value = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Reads header and schema, so that a truncated or foreign file shows here and not half way through a run. */
+static int read_versions(sqlite3 *db, int *application, int *version)
+{
+    int tables = 0;
+    int rc = read_pragma(db, "PRAGMA application_id", application);
+    if (rc == SQLITE_OK) rc = read_pragma(db, "PRAGMA user_version", version);
+    if (rc == SQLITE_OK) rc = read_pragma(db, "SELECT count(*) FROM sqlite_schema", &tables);
+    return rc;
+}
+
+static bool check_versions(State *state, int application, int version, Err *err)
+{
+    if (application != STATE_APPLICATION_ID) {
+        err_set(err, ERR_STATE_OPEN, "%s is an SQLite database, but not a state store of openetl", state->path);
+        err_fix(err, "name another path with --state PATH or OPENETL_STATE");
+        return false;
+    }
+    if (version > STATE_SCHEMA_VERSION) {
+        err_set(err, ERR_STATE_OPEN, "the state store %s has schema version %d; this openetl knows versions up to %d",
+                state->path, version, STATE_SCHEMA_VERSION);
+        err_fix(err, "use the openetl that wrote it, or a newer one");
+        return false;
+    }
+    if (version == STATE_SCHEMA_VERSION) return true;
+    if (!state->read_only) return store_migrate(state->db, version, err);
+    err_set(err, ERR_STATE_OPEN, "the state store %s has schema version %d, which this openetl must first bring to %d",
+            state->path, version, STATE_SCHEMA_VERSION);
+    err_fix(err, "run a command that writes, such as `openetl apply` or `openetl run`");
+    return false;
+}
+
+/* A store nobody writes, in a place where no file can be made: SQLite then needs to be told that it will not change. */
+static int open_immutable(State *state)
+{
+    static const char HEX[] = "0123456789ABCDEF";
+    size_t length = strlen(state->path);
+    char *name = mem_alloc(3 * length + 32), *to = name;
+    to += snprintf(name, 32, "file:");
+    for (const char *p = state->path; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c == '?' || c == '#' || c == '%') {
+            *to++ = '%';
+            *to++ = HEX[c >> 4];
+            *to++ = HEX[c & 15];
+        } else {
+            *to++ = *p;
+        }
+    }
+    snprintf(to, 32, "?immutable=1");
+    sqlite3_close(state->db);
+    state->db = NULL;
+    int rc = open_flags(state, name, SQLITE_OPEN_READONLY);
+    free(name);
+    return rc;
+}
+
+static bool journal_exists(const State *state)
+{
+    struct stat info;
+    size_t size = strlen(state->path) + 8;
+    char *name = mem_alloc(size);
+    snprintf(name, size, "%s-wal", state->path);
+    bool found = stat(name, &info) == 0 && info.st_size > 0;
+    free(name);
+    return found;
+}
+
+static bool open_file(State *state, Err *err)
+{
+    int application = 0, version = 0;
+    int rc = open_flags(state, state->path, state->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
+    if (state->read_only && (rc & 0xff) == SQLITE_CANTOPEN && !journal_exists(state)) {
+        rc = open_immutable(state);
+        if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
+    }
+    if (rc != SQLITE_OK) return store_fail(state->path, state->db, rc, "open", err);
+    if (!state->read_only) {
+        rc = sqlite3_exec(state->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL, NULL);
+        if (rc == SQLITE_OK && sqlite3_db_readonly(state->db, "main") == 1) rc = SQLITE_READONLY;
+        if (rc == SQLITE_READONLY) {
+            err_set(err, ERR_STATE_OPEN, "the state store %s cannot be written: permission denied", state->path);
+            err_fix(err, "check who owns the file and its directory, or name another with --state PATH");
+            return false;
+        }
+        if (rc != SQLITE_OK) return store_fail(state->path, state->db, rc, "open", err);
+    }
+    return check_versions(state, application, version, err);
+}
+
+/* A store is born complete, so an empty file is one that was cut to nothing. */
+static bool check_file(State *state, const struct stat *info, Err *err)
+{
+    if (S_ISDIR(info->st_mode)) {
+        err_set(err, ERR_STATE_OPEN, "the state store %s is a directory", state->path);
+        err_fix(err, "name a file, such as %s/state.db", state->path);
+        return false;
+    }
+    if (S_ISREG(info->st_mode) && info->st_size == 0) {
+        err_set(err, ERR_STATE_CORRUPT, "the state store %s is damaged: it is empty", state->path);
+        err_fix(err, "put a copy back, or remove the empty file and run `openetl apply` again: saved positions are in "
+                     "the destinations' _openetl_commits");
+        return false;
+    }
+    if (!state->read_only && (info->st_mode & 077) != 0 && info->st_uid == geteuid() && chmod(state->path, 0600) != 0)
+        return store_fail(state->path, NULL, SQLITE_PERM, "close to others", err);
+    return true;
+}
+
+static bool open_path(State *state, Err *err)
+{
+    struct stat info;
+    if (stat(state->path, &info) != 0) {
+        if (errno == ENOENT && state->read_only) return true;
+        if (errno != ENOENT) {
+            err_set(err, ERR_STATE_OPEN, "cannot open the state store %s: %s", state->path, strerror(errno));
+            err_fix(err, "check the path, or name another with --state PATH or OPENETL_STATE");
+            return false;
+        }
+        if (!store_create(state->path, err)) return false;
+    } else if (!check_file(state, &info, err)) {
+        return false;
+    }
+    return open_file(state, err);
+}
+
+bool state_open(const char *where, const char *workspace, bool read_only, State **state, Err *err)
+{
+    *state = NULL;
+    if (strncmp(where, "postgresql://", 13) == 0 || strncmp(where, "postgres://", 11) == 0) {
+        err_set(err, ERR_STATE_OPEN, "a state store on PostgreSQL is not available in this version");
+        err_fix(err, "name a file with --state PATH or OPENETL_STATE");
+        return false;
+    }
+    State *opened = mem_zero(sizeof *opened);
+    opened->path = mem_alloc(strlen(where) + 1);
+    memcpy(opened->path, where, strlen(where) + 1);
+    opened->workspace = mem_alloc(strlen(workspace) + 1);
+    memcpy(opened->workspace, workspace, strlen(workspace) + 1);
+    opened->read_only = read_only;
+    pthread_mutex_init(&opened->mutex, NULL);
+    if (open_path(opened, err)) {
+        *state = opened;
+        return true;
+    }
+    state_close(opened);
+    return false;
+}
+
+void state_close(State *state)
+{
+    if (state == NULL) return;
+    sqlite3_close(state->db);
+    pthread_mutex_destroy(&state->mutex);
+    free(state->path);
+    free(state->workspace);
+    free(state);
+}
+
+/* ---- transactions ---- */
+
+bool state_begin(State *state, Access access, bool *empty, Err *err)
+{
+    if (access == ACCESS_WRITE && state->read_only)
+        BUG("a write to the state store %s, which this command opened read-only", state->path);
+    pthread_mutex_lock(&state->mutex);
+    if (empty != NULL) *empty = state->db == NULL;
+    if (state->db == NULL) return true;
+    int rc = sqlite3_exec(state->db, access == ACCESS_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", NULL, NULL, NULL);
+    if (rc == SQLITE_OK) return true;
+    state_fail(state, rc, access == ACCESS_WRITE ? "write" : "read", err);
+    pthread_mutex_unlock(&state->mutex);
+    return false;
+}
+
+bool state_end(State *state, bool ok, Err *err)
+{
+    if (state->db != NULL) {
+        int rc = ok ? sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) : SQLITE_OK;
+        if (rc != SQLITE_OK) ok = state_fail(state, rc, "write", err);
+        if (!ok && sqlite3_get_autocommit(state->db) == 0) sqlite3_exec(state->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    pthread_mutex_unlock(&state->mutex);
+    return ok;
+}
