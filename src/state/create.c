@@ -54,7 +54,8 @@ static bool make_directories(char *path, Err *err)
     for (char *p = path + 1; *p != '\0'; p++) {
         if (*p != '/') continue;
         *p = '\0';
-        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST;
+        bool made = mkdir(path, 0700) == 0, ok = made || errno == EEXIST;
+        if (made) ok = chmod(path, 0700) == 0; /* whatever the umask took */
         if (!ok) fail_errno(path, "make the state store's directory", err);
         *p = '/';
         if (!ok) return false;
