@@ -238,6 +238,9 @@ typedef struct DestOps {
     bool (*commit)(Session *session, Epoch *epoch, ApplyCounts *counts, Err *err);
     /* Drops what was staged since the last commit. Legal after any error, as is close. */
     void (*abort)(Session *session);
+    /* The type a column of `type` is stored as, as inspect() would name it: what prepare() gives to drift_check(), offered
+     * so that the plan sees drift as the room will. NULL: every type as it is. */
+    DriftStorage storage;
 } DestOps;
 
 /* ---- the room ---------------------------------------------------------------------------------------------------- */

@@ -13,8 +13,10 @@
 typedef enum Change { CHANGE_CREATED, CHANGE_CHANGED, CHANGE_UNCHANGED } Change;
 
 typedef struct StreamPlan {
-    const char *name;  /* at the source: "orders", "sales.orders" */
-    const char *table; /* at the destination */
+    const char *name;            /* at the source: "orders", "sales.orders" */
+    const char *table;           /* at the destination */
+    const char *path;            /* its place in the resource, for problems: "spec.source.streams[0]" */
+    const StreamResource *given; /* its settings as written; all unset for "*" */
     SyncMode sync;
     WriteMode write;
     Replay replay;
@@ -47,9 +49,9 @@ typedef struct PipelinePlan {
     const Connector *destination_connector;
     ConnectorConfig source_config; /* placeholders resolved; lives in the plan's arena; never printed */
     ConnectorConfig destination_config;
-    const char *source_identity; /* ConnectorOps.identity */
-    const char *destination_identity;
-    CommitScope scope; /* effective */
+    const char *source_identity;      /* ConnectorOps.identity */
+    const char *destination_identity; /* NULL: it was busy */
+    CommitScope scope;                /* effective */
     StreamPlan *streams;
     int stream_count;
     const char **warnings; /* each whole, without the leading blanks: "page_views: it has no primary key …" */
@@ -68,6 +70,8 @@ typedef struct Plan {
     int pipeline_count;
 } Plan;
 
+enum { PLAN_DONT_WAIT = -1 };
+
 /* What the planner needs of the state store, so that plan does not depend on state/: fills `stored` from the
  * workspace's applied resources. */
 typedef struct PlanInput {
@@ -75,6 +79,8 @@ typedef struct PlanInput {
     const ResourceSet *given;  /* from -f (plan, apply, run -f), or the stored ones themselves */
     const ResourceSet *stored; /* what is applied now; a reference may point into either */
     bool offline_destination;  /* do not open the destination (tests) */
+    int64_t wait_us; /* for a source or destination file that another process holds, then SOURCE_CONNECT or DEST_BUSY;
+                      * PLAN_DONT_WAIT (plan, apply): not at all, and a busy destination is a note */
     Stop *stop;
 } PlanInput;
 
