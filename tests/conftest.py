@@ -89,3 +89,20 @@ def pg_db2(pg):
     name = pg.create_database()
     yield pg.url(name)
     pg.drop_database(name)
+
+
+@pytest.fixture
+def world(tmp_path, request):
+    """world(source, destination): a World of two engines, with fresh databases where they are PostgreSQL's."""
+    from support import worlds
+
+    def make(source, destination):
+        source_url = request.getfixturevalue("pg_db") if source == "postgres" else None
+        dest_url = request.getfixturevalue("pg_db2") if destination == "postgres" else None
+        return worlds.World(
+            tmp_path,
+            worlds.make_source(source, tmp_path, source_url),
+            worlds.make_destination(destination, tmp_path, dest_url),
+        )
+
+    return make
