@@ -1,0 +1,20 @@
+/* What resource.c needs of each kind's reader: `spec:` to the kind's struct, in the arena, with defaults filled in and
+ * the rules that need no catalog checked. */
+#ifndef OPENETL_CONFIG_KINDS_H
+#define OPENETL_CONFIG_KINDS_H
+
+#include "config/fields.h"
+
+bool connection_read(const FieldSite *spec, ConnectionResource *connection, Err *err);
+bool pipeline_read(const FieldSite *spec, PipelineResource *pipeline, Err *err);
+/* `streams:` of a pipeline: a list of streams, or "*". */
+bool streams_read(const FieldSite *site, PipelineResource *pipeline, Err *err);
+
+/* Words in the order of their enums (data/terms.h). */
+extern const char *const WRITE_WORDS[];
+extern const char *const GUARANTEE_WORDS[];
+
+/* The least and most a reader's settings may be; the same on a stream and on its source. */
+enum { PARALLEL_MAX = 64, CHUNK_ROWS_MAX = 1000000000 };
+
+#endif
