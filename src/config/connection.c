@@ -60,7 +60,7 @@ static bool read_config(const FieldSite *site, void *target, Err *err)
     return true;
 }
 
-static const Field CONNECTION_FIELDS[] = {
+static const FieldRule CONNECTION_FIELDS[] = {
     {.name = "connector", .kind = FIELD_OWN, .required = true, .read = read_connector},
     {.name = "config", .kind = FIELD_OWN, .read = read_config},
 };

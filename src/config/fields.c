@@ -79,12 +79,12 @@ bool field_word(const FieldSite *site, const char *const *words, const char *con
     return false;
 }
 
-static const char *what_of(const Field *field, const char *otherwise)
+static const char *what_of(const FieldRule *field, const char *otherwise)
 {
     return field->what != NULL ? field->what : otherwise;
 }
 
-static bool read_texts(const Field *field, const FieldSite *site, void *target, Err *err)
+static bool read_texts(const FieldRule *field, const FieldSite *site, void *target, Err *err)
 {
     const Node *list = site->node;
     if (list->kind != NODE_LIST) {
@@ -109,7 +109,7 @@ static bool read_texts(const Field *field, const FieldSite *site, void *target, 
     return true;
 }
 
-static bool read_integer(const Field *field, const FieldSite *site, int64_t *value, Err *err)
+static bool read_integer(const FieldRule *field, const FieldSite *site, int64_t *value, Err *err)
 {
     if (!field_expect(site, NODE_INT, what_of(field, "a whole number"), err)) return false;
     *value = site->node->integer;
@@ -118,7 +118,7 @@ static bool read_integer(const Field *field, const FieldSite *site, int64_t *val
                         (long long)field->least, (long long)field->most);
 }
 
-static bool read_duration(const Field *field, const FieldSite *site, int64_t *us, Err *err)
+static bool read_duration(const FieldRule *field, const FieldSite *site, int64_t *us, Err *err)
 {
     static const char WHAT[] = "a duration such as 90s, 10m or 1h30m";
     if (site->node->kind != NODE_TEXT || !duration_parse(site->node->text, us)) {
@@ -132,7 +132,7 @@ static bool read_duration(const Field *field, const FieldSite *site, int64_t *us
     return config_error(err, &site->node->place, site->path, "%.60s is shorter than %s", site->node->text, least);
 }
 
-static bool read_size(const Field *field, const FieldSite *site, int64_t *bytes, Err *err)
+static bool read_size(const FieldRule *field, const FieldSite *site, int64_t *bytes, Err *err)
 {
     static const char WHAT[] = "a size such as 256MB, 64MiB or a number of bytes";
     bool read = site->node->kind == NODE_INT;
@@ -150,21 +150,21 @@ static bool read_size(const Field *field, const FieldSite *site, int64_t *bytes,
                         (long long)field->least);
 }
 
-static bool read_int64(const Field *field, const FieldSite *site, int64_t *value, Err *err)
+static bool read_int64(const FieldRule *field, const FieldSite *site, int64_t *value, Err *err)
 {
     if (field->kind == FIELD_DURATION) return read_duration(field, site, value, err);
     if (field->kind == FIELD_SIZE) return read_size(field, site, value, err);
     return read_integer(field, site, value, err);
 }
 
-static bool read_later(const Field *field, const FieldSite *site, const Place *key, Err *err)
+static bool read_later(const FieldRule *field, const FieldSite *site, const Place *key, Err *err)
 {
     config_error(err, key, site->path, "not available in this version");
     err_fix(err, "%s", field->instead != NULL ? field->instead : "take the field out");
     return false;
 }
 
-static bool read_value(const Field *field, const FieldSite *site, void *target, Err *err)
+static bool read_value(const FieldRule *field, const FieldSite *site, void *target, Err *err)
 {
     int64_t number;
     int index;
@@ -199,7 +199,7 @@ static bool read_value(const Field *field, const FieldSite *site, void *target, 
     BUG("field %s has no reader", field->name);
 }
 
-static const Field *find_field(const FieldTable *table, const char *name)
+static const FieldRule *find_field(const FieldTable *table, const char *name)
 {
     for (int i = 0; i < table->count; i++)
         if (strcmp(table->items[i].name, name) == 0) return &table->items[i];
@@ -225,7 +225,7 @@ static bool unknown_field(const FieldTable *table, const NodeEntry *entry, const
 static bool read_entry(const FieldTable *table, const FieldSite *site, const NodeEntry *entry, void *target, Err *err)
 {
     FieldPath step = {site->path, entry->key, 0};
-    const Field *field = find_field(table, entry->key);
+    const FieldRule *field = find_field(table, entry->key);
     if (field == NULL) return unknown_field(table, entry, &step, site->arena, err);
     FieldSite inner = {site->arena, entry->value, &step};
     if (field->kind == FIELD_LATER) return read_later(field, &inner, &entry->place, err);
@@ -241,7 +241,7 @@ bool fields_read(const FieldTable *table, const FieldSite *site, void *target, E
     for (int i = 0; i < site->node->count; i++)
         if (!read_entry(table, site, &site->node->entries[i], target, err)) return false;
     for (int i = 0; i < table->count; i++) {
-        const Field *field = &table->items[i];
+        const FieldRule *field = &table->items[i];
         if (!field->required || node_entry(site->node, field->name) != NULL) continue;
         FieldPath step = {site->path, field->name, 0};
         config_error(err, &site->node->place, &step, "a required field is missing");

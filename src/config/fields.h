@@ -33,7 +33,7 @@ typedef enum FieldKind {
 
 typedef struct FieldTable FieldTable;
 
-typedef struct Field {
+typedef struct FieldRule {
     const char *name;
     FieldKind kind;
     bool required;
@@ -47,10 +47,10 @@ typedef struct Field {
     const FieldTable *table;
     FieldRead *read;
     const char *instead; /* FIELD_LATER, later_words: what to do instead */
-} Field;
+} FieldRule;
 
 struct FieldTable {
-    const Field *items;
+    const FieldRule *items;
     int count;
 };
 

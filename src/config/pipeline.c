@@ -65,7 +65,7 @@ static bool read_continuous(const FieldSite *site, void *target, Err *err)
 
 #define PIPELINE_AT(member) FIELD_AT(PipelineDraft, pipeline.member)
 
-static const Field SCHEDULE_FIELDS[] = {
+static const FieldRule SCHEDULE_FIELDS[] = {
     {.name = "every", .kind = FIELD_DURATION, .at = PIPELINE_AT(every_us), .least = 1000000},
     {.name = "cron", .kind = FIELD_OWN, .read = read_cron},
     {.name = "continuous", .kind = FIELD_OWN, .read = read_continuous},
@@ -86,7 +86,7 @@ static bool read_schedule(const FieldSite *site, void *target, Err *err)
     return true;
 }
 
-static const Field SOURCE_READ_FIELDS[] = {
+static const FieldRule SOURCE_READ_FIELDS[] = {
     {.name = "parallel", .kind = FIELD_INT, .at = PIPELINE_AT(parallel), .least = 1, .most = PARALLEL_MAX},
     {.name = "chunkRows", .kind = FIELD_COUNT, .at = PIPELINE_AT(chunk_rows), .least = 1, .most = CHUNK_ROWS_MAX},
     {.name = "maxRowsPerSecond",
@@ -102,7 +102,7 @@ static const Field SOURCE_READ_FIELDS[] = {
 };
 static const FieldTable SOURCE_READ_TABLE = FIELD_TABLE(SOURCE_READ_FIELDS);
 
-static const Field SOURCE_FIELDS[] = {
+static const FieldRule SOURCE_FIELDS[] = {
     {.name = "ref", .kind = FIELD_OWN, .required = true, .place = PIPELINE_AT(source_place), .read = read_source_ref},
     {.name = "streams", .kind = FIELD_OWN, .required = true, .read = read_streams},
     {.name = "read", .kind = FIELD_MAP, .table = &SOURCE_READ_TABLE},
@@ -110,7 +110,7 @@ static const Field SOURCE_FIELDS[] = {
 };
 static const FieldTable SOURCE_TABLE = FIELD_TABLE(SOURCE_FIELDS);
 
-static const Field DESTINATION_FIELDS[] = {
+static const FieldRule DESTINATION_FIELDS[] = {
     {.name = "ref",
      .kind = FIELD_OWN,
      .required = true,
@@ -126,7 +126,7 @@ static const Field DESTINATION_FIELDS[] = {
 };
 static const FieldTable DESTINATION_TABLE = FIELD_TABLE(DESTINATION_FIELDS);
 
-static const Field COMMIT_FIELDS[] = {
+static const FieldRule COMMIT_FIELDS[] = {
     {.name = "interval", .kind = FIELD_DURATION, .at = PIPELINE_AT(commit_interval_us), .least = 1000},
     {.name = "maxBytes", .kind = FIELD_SIZE, .at = PIPELINE_AT(commit_max_bytes), .least = 1},
     {.name = "scope",
@@ -137,21 +137,21 @@ static const Field COMMIT_FIELDS[] = {
 };
 static const FieldTable COMMIT_TABLE = FIELD_TABLE(COMMIT_FIELDS);
 
-static const Field DELIVERY_FIELDS[] = {
+static const FieldRule DELIVERY_FIELDS[] = {
     {.name = "require", .kind = FIELD_WORD, .at = PIPELINE_AT(require), .words = GUARANTEE_WORDS},
     {.name = "commit", .kind = FIELD_MAP, .table = &COMMIT_TABLE},
     {.name = "resumePointTimeout", .kind = FIELD_DURATION, .at = PIPELINE_AT(resume_point_timeout_us), .least = 1000},
 };
 static const FieldTable DELIVERY_TABLE = FIELD_TABLE(DELIVERY_FIELDS);
 
-static const Field JOB_FIELDS[] = {
+static const FieldRule JOB_FIELDS[] = {
     {.name = "size", .kind = FIELD_WORD, .at = PIPELINE_AT(size), .also = PIPELINE_AT(has_size), .words = SIZE_WORDS},
     {.name = "pool", .kind = FIELD_TEXT, .at = PIPELINE_AT(pool), .what = "a pool's name (text)"},
     {.name = "retries", .kind = FIELD_INT, .at = PIPELINE_AT(retries), .least = 0, .most = 1000},
 };
 static const FieldTable JOB_TABLE = FIELD_TABLE(JOB_FIELDS);
 
-static const Field PIPELINE_FIELDS[] = {
+static const FieldRule PIPELINE_FIELDS[] = {
     {.name = "schedule", .kind = FIELD_OWN, .read = read_schedule},
     {.name = "source", .kind = FIELD_MAP, .required = true, .table = &SOURCE_TABLE},
     {.name = "destination", .kind = FIELD_MAP, .required = true, .table = &DESTINATION_TABLE},

@@ -100,13 +100,13 @@ static bool read_spec(const FieldSite *site, void *target, Err *err)
     return true;
 }
 
-static const Field METADATA_FIELDS[] = {
+static const FieldRule METADATA_FIELDS[] = {
     {.name = "name", .kind = FIELD_OWN, .required = true, .read = read_name},
     {.name = "labels", .kind = FIELD_OWN, .read = read_labels},
 };
 static const FieldTable METADATA_TABLE = FIELD_TABLE(METADATA_FIELDS);
 
-static const Field DOCUMENT_FIELDS[] = {
+static const FieldRule DOCUMENT_FIELDS[] = {
     {.name = "apiVersion", .kind = FIELD_OWN, .required = true, .read = read_api_version},
     {.name = "kind",
      .kind = FIELD_WORD,

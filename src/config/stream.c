@@ -63,7 +63,7 @@ static bool read_types(const FieldSite *site, void *target, Err *err)
     return true;
 }
 
-static const Field COLUMNS_FIELDS[] = {
+static const FieldRule COLUMNS_FIELDS[] = {
     {.name = "exclude",
      .kind = FIELD_TEXTS,
      .at = FIELD_AT(StreamResource, exclude),
@@ -73,7 +73,7 @@ static const Field COLUMNS_FIELDS[] = {
 };
 static const FieldTable COLUMNS_TABLE = FIELD_TABLE(COLUMNS_FIELDS);
 
-static const Field READ_FIELDS[] = {
+static const FieldRule READ_FIELDS[] = {
     {.name = "parallel", .kind = FIELD_INT, .at = FIELD_AT(StreamResource, parallel), .least = 1, .most = PARALLEL_MAX},
     {.name = "chunkRows",
      .kind = FIELD_COUNT,
@@ -92,7 +92,7 @@ static const Field READ_FIELDS[] = {
 };
 static const FieldTable READ_TABLE = FIELD_TABLE(READ_FIELDS);
 
-static const Field STREAM_FIELDS[] = {
+static const FieldRule STREAM_FIELDS[] = {
     {.name = "name",
      .kind = FIELD_TEXT,
      .required = true,
