@@ -293,10 +293,10 @@ static void moment_format(int64_t us, bool zoned, Buf *out)
     char text[MOMENT_TEXT_MAX];
     bool bc;
     if (put_infinity(us == TIMESTAMP_INFINITY, us == -TIMESTAMP_INFINITY, out)) return;
-    int64_t days = floor_div(us, US_A_DAY);
-    char *end = put_date(text, days, &bc);
+    int64_t time = us % US_A_DAY;
+    char *end = put_date(text, floor_div(us, US_A_DAY), &bc);
     *end++ = ' ';
-    end = put_time(end, us - days * US_A_DAY);
+    end = put_time(end, time < 0 ? time + US_A_DAY : time);
     buf_append(out, text, (size_t)(end - text));
     if (zoned) buf_puts(out, "+00");
     if (bc) buf_puts(out, " BC");
