@@ -124,7 +124,7 @@ static bool append_binary(Column *column, const char *text, size_t length, const
     for (size_t i = 0; i < size && good; i++) {
         int high = hex_digit(text[2 + 2 * i]), low = hex_digit(text[3 + 2 * i]);
         good = high >= 0 && low >= 0;
-        bytes[i] = (uint8_t)(high << 4 | low);
+        if (good) bytes[i] = (uint8_t)(high << 4 | low);
     }
     if (good) column_append_bytes(column, bytes, size);
     free(bytes);
