@@ -64,8 +64,7 @@ void catalog_print(const Catalog *catalog, Buf *out)
 
 /* ---- to JSON ----------------------------------------------------------------------------------------------------- */
 
-/* A name that is not UTF-8 (SQLite allows one) cannot stand in JSON: its bytes above 127 are written as U+FFFD. */
-static json_t *json_text(const char *text)
+json_t *json_text(const char *text)
 {
     if (text == NULL) return json_null();
     json_t *value = json_string(text);

@@ -50,6 +50,8 @@ const CatalogColumn *table_column(const CatalogTable *table, const char *name);
  * A composite key is "key a, b"; a table without a key has just "(exact)"; a view says "(exact; view)". */
 void catalog_print(const Catalog *catalog, Buf *out);
 json_t *catalog_to_json(const Catalog *catalog);
+/* A name as JSON; NULL is null. Bytes that are not UTF-8 (SQLite allows them in names) become U+FFFD. */
+json_t *json_text(const char *text);
 bool catalog_from_json(const json_t *json, Arena *arena, Catalog *catalog, Err *err);
 
 /* What changed between two reads of the same connection, in lines such as
