@@ -1,0 +1,141 @@
+#include "connectors/postgres/apply.h"
+
+static void put_column(Buf *out, const char *name, int *written)
+{
+    if ((*written)++ > 0) buf_puts(out, ", ");
+    pg_quote_name(out, name);
+}
+
+static void put_meta(const PgTarget *target, Buf *out, int *written)
+{
+    put_column(out, "_openetl_id", written);
+    put_column(out, "_openetl_seq", written);
+    put_column(out, "_openetl_synced_at", written);
+    if (target->has_op) put_column(out, "_openetl_op", written);
+    if (target->has_deleted) put_column(out, "_openetl_deleted", written);
+}
+
+void pg_apply_columns(const PgTarget *target, Buf *out)
+{
+    int written = 0;
+    for (int i = 0; i < target->stream->schema->count; i++)
+        put_column(out, target->stream->schema->fields[i].name, &written);
+    put_meta(target, out, &written);
+}
+
+static void put_key(const PgTarget *target, Buf *out)
+{
+    int written = 0;
+    for (int i = 0; i < target->stream->key_count; i++)
+        put_column(out, target->stream->key[i], &written);
+}
+
+/* ---- staging ----------------------------------------------------------------------------------------------------- */
+
+void pg_apply_copy(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "COPY ");
+    if (target->stage != NULL)
+        pg_quote_table(out, "pg_temp", target->stage);
+    else
+        pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " (");
+    pg_apply_columns(target, out);
+    buf_puts(out,
+             target->stage != NULL ? ", _openetl_ord) FROM STDIN (FORMAT binary)" : ") FROM STDIN (FORMAT binary)");
+}
+
+void pg_apply_stage(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "CREATE TEMPORARY TABLE ");
+    pg_quote_name(out, target->stage);
+    buf_puts(out, " ON COMMIT DROP AS SELECT ");
+    pg_apply_columns(target, out);
+    buf_puts(out, ", 0::pg_catalog.int8 AS _openetl_ord FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " WITH NO DATA");
+}
+
+void pg_apply_analyze(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "ANALYZE ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " (_openetl_id");
+    if (target->stream->write == WRITE_MERGE) {
+        buf_puts(out, ", ");
+        put_key(target, out);
+    }
+    buf_puts(out, ")");
+}
+
+/* ---- applying ---------------------------------------------------------------------------------------------------- */
+
+static void put_insert(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "INSERT INTO ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " AS t (");
+    pg_apply_columns(target, out);
+    buf_puts(out, ") SELECT ");
+    pg_apply_columns(target, out);
+    buf_puts(out, " FROM ");
+}
+
+void pg_apply_insert(const PgTarget *target, Buf *out)
+{
+    put_insert(target, out);
+    buf_puts(out, "(SELECT DISTINCT ON (_openetl_id) * FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " ORDER BY _openetl_id, _openetl_ord) AS s");
+    if (!target->stream->dedupe) return;
+    buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " AS had WHERE had._openetl_id = s._openetl_id)");
+}
+
+static bool is_key(const DestStream *stream, const char *name)
+{
+    for (int i = 0; i < stream->key_count; i++)
+        if (strcmp(stream->key[i], name) == 0) return true;
+    return false;
+}
+
+static void put_set(Buf *out, const char *name, int *written)
+{
+    put_column(out, name, written);
+    buf_puts(out, " = EXCLUDED.");
+    pg_quote_name(out, name);
+}
+
+/* A delete keeps the row's values: it may bring no more than the key. */
+static void put_sets(const PgTarget *target, bool deletes, Buf *out)
+{
+    const DestStream *stream = target->stream;
+    int written = 0;
+    for (int i = 0; !deletes && i < stream->schema->count; i++)
+        if (!is_key(stream, stream->schema->fields[i].name)) put_set(out, stream->schema->fields[i].name, &written);
+    put_set(out, "_openetl_id", &written);
+    put_set(out, "_openetl_seq", &written);
+    put_set(out, "_openetl_synced_at", &written);
+    if (target->has_op) put_set(out, "_openetl_op", &written);
+    if (target->has_deleted) put_set(out, "_openetl_deleted", &written);
+}
+
+void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
+{
+    buf_puts(out, "WITH applied AS (");
+    put_insert(target, out);
+    buf_puts(out, "(SELECT DISTINCT ON (");
+    put_key(target, out);
+    buf_puts(out, ") * FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    if (target->deletes > 0) buf_puts(out, deletes ? " WHERE _openetl_deleted" : " WHERE NOT _openetl_deleted");
+    buf_puts(out, " ORDER BY ");
+    put_key(target, out);
+    buf_puts(out, ", _openetl_seq DESC, _openetl_ord DESC) AS s ON CONFLICT (");
+    put_key(target, out);
+    buf_puts(out, ") DO UPDATE SET ");
+    put_sets(target, deletes, out);
+    buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING (t.xmax = 0) AS made)"
+                  " SELECT pg_catalog.count(*) FILTER (WHERE made), pg_catalog.count(*) FROM applied");
+}

@@ -1,0 +1,303 @@
+/* One epoch is one transaction of the session, opened by its first batch. Rows without dedupe, collapse or merge are
+ * copied straight into their table, others into a temporary table that the transaction drops. The commit records are
+ * the last thing written: their primary key lets one run win. */
+#include "connectors/postgres/write.h"
+
+#include "base/failpoint.h"
+#include "connectors/postgres/apply.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+    COPY_SLICE = 256 * 1024,      /* what libpq is given at once */
+    COPY_MAX = 128 * 1024 * 1024, /* a COPY ends here, so that a refused row is noticed before all others are sent */
+    ANALYZE_ROWS = 1000,
+};
+
+/* ---- COPY -------------------------------------------------------------------------------------------------------- */
+
+bool pg_write_copy_data(void *context, const void *bytes, size_t length, Err *err)
+{
+    PgSession *session = context;
+    const char *at = bytes;
+    session->write->copy_bytes += (int64_t)length;
+    while (length > 0) {
+        size_t part = length > COPY_SLICE ? COPY_SLICE : length;
+        if (PQputCopyData(session->conn, at, (int)part) != 1) return pg_write_fail(session, NULL, "send rows", err);
+        at += part;
+        length -= part;
+    }
+    return true;
+}
+
+static bool copy_end(PgSession *session, Err *err)
+{
+    PgWriteState *state = session->write;
+    PgTarget *target = state->copying;
+    if (target == NULL) return true;
+    if (!pg_encode_end(&state->sink, err)) return false;
+    if (PQputCopyEnd(session->conn, NULL) != 1) return pg_write_fail(session, NULL, "copy rows", err);
+    state->copying = NULL;
+    PGresult *result = pg_write_collect(session);
+    bool ok = pg_write_ok(result);
+    int64_t stored = ok ? strtoll(PQcmdTuples(result), NULL, 10) : 0;
+    if (!ok)
+        pg_write_fail(session, result, "copy rows", err);
+    else if (stored != state->copy_rows)
+        ok = err_set(err, ERR_VERIFY_COUNTS,
+                     "%" PRId64 " rows were sent to table %s, but the server stored %" PRId64 " of them",
+                     state->copy_rows, target->into, stored);
+    PQclear(result);
+    target->copied += stored;
+    return ok;
+}
+
+static bool exec_built(PgSession *session, const char *what, const PgTarget *target,
+                       void (*build)(const PgTarget *target, Buf *out), PGresult **result, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    build(target, &sql);
+    bool ok = pg_write_exec(session, what, buf_text(&sql), result, err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool copy_begin(PgSession *session, PgTarget *target, Err *err)
+{
+    PgWriteState *state = session->write;
+    if (!copy_end(session, err)) return false;
+    if (target->stage != NULL && !target->stage_made) {
+        if (!exec_built(session, "create a temporary table for the epoch's rows", target, pg_apply_stage, NULL, err))
+            return false;
+        target->stage_made = true;
+    }
+    if (!exec_built(session, "begin to copy rows", target, pg_apply_copy, NULL, err)) return false;
+    state->copying = target;
+    state->copy_rows = 0;
+    state->copy_bytes = 0;
+    return pg_encode_begin(&state->sink, err);
+}
+
+/* ---- stage ------------------------------------------------------------------------------------------------------- */
+
+static bool epoch_open(PgSession *session, Err *err)
+{
+    PgWriteState *state = session->write;
+    if (state->open) return true;
+    state->open = pg_write_begin(session, err);
+    return state->open;
+}
+
+/* NULL never equals NULL, so such a row would be inserted again by every run. */
+static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
+{
+    const PgEncoder *encoder = &target->encoder;
+    char text[96];
+    if (target->stream->write != WRITE_MERGE) return true;
+    for (int i = 0; i < encoder->key_count; i++) {
+        const Column *column = &batch->columns[encoder->key[i]];
+        if (column->nulls == 0) continue;
+        int64_t row = 0;
+        while (!column_is_null(column, row))
+            row++;
+        int shown = encoder->key[i] == 0 && encoder->count > 1 ? 1 : 0;
+        err_set(err, ERR_DATA_KEY_NULL,
+                "key column \"%s\" is NULL in %" PRId64
+                " rows of a batch, one of them with %s = %s; a row without a key "
+                "cannot be merged",
+                encoder->fields[encoder->key[i]].name, column->nulls, encoder->fields[shown].name,
+                pg_encode_describe(&batch->columns[shown], row, text, sizeof text));
+        err_fix(err, "leave such rows out (where: %s is not null), name another key, or write with append",
+                encoder->fields[encoder->key[i]].name);
+        return false;
+    }
+    return true;
+}
+
+static void count_rows(PgTarget *target, const Batch *batch)
+{
+    target->rows += batch->rows;
+    for (int64_t i = 0; batch->ops != NULL && target->has_deleted && i < batch->rows; i++)
+        target->deletes += batch->ops[i] == OP_DELETE;
+}
+
+static bool stage_batch(PgSession *session, const Batch *batch, Err *err)
+{
+    PgWriteState *state = session->write;
+    if (state == NULL || batch->stream < 0 || batch->stream >= state->count) BUG("stage before prepare");
+    PgTarget *target = &state->targets[batch->stream];
+    if (session->stop != NULL && stop_reason(session->stop) == STOP_FAILED)
+        return err_set(err, ERR_STOPPED, "the run was stopped");
+    if (batch->rows == 0) return true;
+    if (!check_key(target, batch, err) || !epoch_open(session, err)) return false;
+    if ((state->copying != target || state->copy_bytes >= COPY_MAX) && !copy_begin(session, target, err)) return false;
+    int64_t ordinal = target->rows;
+    if (!pg_encoder_rows(&target->encoder, &state->sink, batch, &ordinal, err)) return false;
+    state->copy_rows += batch->rows;
+    count_rows(target, batch);
+    return true;
+}
+
+static bool pg_stage(Session *session, Batch **batch, Err *err)
+{
+    Batch *taken = *batch;
+    *batch = NULL;
+    bool ok = stage_batch((PgSession *)session, taken, err);
+    batch_free(taken);
+    return ok;
+}
+
+/* ---- abort ------------------------------------------------------------------------------------------------------- */
+
+static void epoch_reset(PgWriteState *state)
+{
+    state->open = false;
+    state->copying = NULL;
+    state->sink.length = 0;
+    state->sink.holding = false;
+    for (int i = 0; i < state->count; i++) {
+        PgTarget *target = &state->targets[i];
+        target->stage_made = false;
+        target->rows = target->copied = target->deletes = 0;
+    }
+}
+
+static void pg_abort(Session *session)
+{
+    PgSession *pg = (PgSession *)session;
+    PgWriteState *state = pg->write;
+    if (state != NULL && state->copying != NULL && PQstatus(pg->conn) != CONNECTION_BAD &&
+        PQputCopyEnd(pg->conn, "the epoch was given up") == 1)
+        PQclear(pg_write_collect(pg));
+    pg_write_rollback(pg);
+    if (state != NULL) epoch_reset(state);
+}
+
+/* ---- commit ------------------------------------------------------------------------------------------------------ */
+
+static bool check_stream(const PgTarget *target, int64_t expected, Err *err)
+{
+    if (target->rows == expected && target->copied == expected) return true;
+    err_set(err, ERR_VERIFY_COUNTS,
+            "stream %s: %" PRId64 " rows were handed over, %" PRId64 " were received and %" PRId64
+            " are at the server; nothing was committed",
+            target->stream->stream, expected, target->rows, target->copied);
+    err_fix(err, "run again; if it repeats, a trigger or rule on table %s drops rows, or it is a fault of openetl",
+            target->into);
+    return false;
+}
+
+static bool check_counts(const PgWriteState *state, const Epoch *epoch, Err *err)
+{
+    for (int i = 0; i < state->count; i++) {
+        int64_t expected = 0;
+        for (int j = 0; j < epoch->count; j++)
+            if (epoch->streams[j].stream == i) expected = epoch->streams[j].staged_rows;
+        if (!check_stream(&state->targets[i], expected, err)) return false;
+    }
+    return true;
+}
+
+static bool merge_pass(PgSession *session, const PgTarget *target, bool deletes, ApplyCounts *counts, Err *err)
+{
+    Buf sql;
+    PGresult *result;
+    buf_init(&sql, BUF_SQL_MAX);
+    pg_apply_merge(target, deletes, &sql);
+    bool ok = pg_write_exec(session, "merge the epoch's rows", buf_text(&sql), &result, err);
+    buf_release(&sql);
+    if (!ok) return false;
+    int64_t inserted = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    int64_t touched = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+    PQclear(result);
+    counts->inserted += inserted;
+    if (inserted <= touched && touched <= target->rows) return true;
+    return err_set(err, ERR_VERIFY_COUNTS, "stream %s: a merge of %" PRId64 " rows touched %" PRId64,
+                   target->stream->stream, target->rows, touched);
+}
+
+static bool apply_merge(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    if (target->deletes < target->rows && !merge_pass(session, target, false, counts, err)) return false;
+    if (target->deletes > 0 && !merge_pass(session, target, true, counts, err)) return false;
+    counts->updated = counts->staged - counts->inserted;
+    return true;
+}
+
+static bool apply_insert(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    PGresult *result;
+    if (!exec_built(session, "insert the epoch's rows", target, pg_apply_insert, &result, err)) return false;
+    counts->inserted = strtoll(PQcmdTuples(result), NULL, 10);
+    PQclear(result);
+    counts->skipped = counts->staged - counts->inserted;
+    return true;
+}
+
+static bool apply_stream(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    *counts = (ApplyCounts){.staged = target->rows};
+    if (target->stage == NULL) {
+        counts->inserted = target->rows;
+        return true;
+    }
+    if (target->rows == 0) return true;
+    if (target->rows >= ANALYZE_ROWS &&
+        !exec_built(session, "analyze the epoch's rows", target, pg_apply_analyze, NULL, err))
+        return false;
+    bool merge = target->stream->write == WRITE_MERGE;
+    if (!(merge ? apply_merge : apply_insert)(session, target, counts, err)) return false;
+    if (counts->inserted >= 0 && counts->inserted + counts->updated + counts->skipped == counts->staged &&
+        counts->updated >= 0 && counts->skipped >= 0)
+        return true;
+    return err_set(err, ERR_VERIFY_COUNTS, "stream %s: %" PRId64 " of %" PRId64 " staged rows were inserted",
+                   target->stream->stream, counts->inserted, counts->staged);
+}
+
+static bool apply_streams(PgSession *session, Epoch *epoch, ApplyCounts *counts, Err *err)
+{
+    for (int i = 0; i < epoch->count; i++) {
+        EpochStream *part = &epoch->streams[i];
+        const PgTarget *target = &session->write->targets[part->stream];
+        bool swap = part->finish && target->stream->write == WRITE_OVERWRITE;
+        if (!apply_stream(session, target, &counts[i], err) || (swap && !pg_swap_tables(session, target, err))) {
+            err_at(err, "stream %s", part->record.stream);
+            return false;
+        }
+        part->record.rows = counts[i].inserted + counts[i].updated;
+    }
+    return true;
+}
+
+static bool commit_epoch(PgSession *session, Epoch *epoch, ApplyCounts *counts, Err *err)
+{
+    if (!epoch_open(session, err) || !copy_end(session, err) || !check_counts(session->write, epoch, err) ||
+        !apply_streams(session, epoch, counts, err) || !pg_commits_insert(session, epoch, err))
+        return false;
+    failpoint(after_apply);
+    return pg_write_commit(session, err);
+}
+
+static bool pg_commit(Session *session, Epoch *epoch, ApplyCounts *counts, Err *err)
+{
+    PgSession *pg = (PgSession *)session;
+    if (pg->write == NULL) BUG("commit before prepare");
+    if (!commit_epoch(pg, epoch, counts, err)) {
+        pg_abort(session);
+        return false;
+    }
+    epoch_reset(pg->write);
+    return true;
+}
+
+const DestOps pg_dest_ops = {
+    .inspect = pg_inspect,
+    .last_commits = pg_last_commits,
+    .commits = pg_commits,
+    .prepare = pg_prepare,
+    .stage = pg_stage,
+    .commit = pg_commit,
+    .abort = pg_abort,
+};
