@@ -19,7 +19,7 @@ static bool unknown_connector(const Resource *connection, Arena *arena, Err *err
     }
     const char *given = connection->connection.connector;
     err_set(err, ERR_RESOURCE_INVALID, "%s: spec.connector: connection \"%s\": there is no connector \"%s\"%s",
-            place_text(&connection->place, arena), connection->name, given, draft_suggest(given, names, count, arena));
+            draft_place(&connection->place, arena), connection->name, given, draft_suggest(given, names, count, arena));
     err_fix(err, "write one of %s", buf_text(&list));
     buf_release(&list);
     return false;
@@ -44,7 +44,7 @@ static bool unknown_key(const Resource *connection, const Connector *connector, 
         buf_printf(&list, "%s%s", names.count == 1 ? "" : ", ", key->name);
     }
     err_set(err, ERR_RESOURCE_INVALID, "%s: spec.config.%s: connection \"%s\": %s has no such setting%s",
-            place_text(&pair->place, arena), pair->key, connection->name, connector->name,
+            draft_place(&pair->place, arena), pair->key, connection->name, connector->name,
             draft_suggest(pair->key, names.items, names.count, arena));
     err_fix(err, "%s takes %s", connector->name, buf_text(&list));
     buf_release(&list);
@@ -72,7 +72,7 @@ bool connection_check(const Resource *connection, Arena *arena, const Connector 
     for (const ConfigKey *key = (*connector)->keys; key != NULL && key->name != NULL; key++) {
         if (!key->required || has_pair(resource, key->name)) continue;
         err_set(err, ERR_RESOURCE_INVALID, "%s: spec.config.%s: connection \"%s\": %s needs it",
-                place_text(&connection->place, arena), key->name, connection->name, (*connector)->name);
+                draft_place(&connection->place, arena), key->name, connection->name, (*connector)->name);
         if (key->help != NULL) err_fix(err, "%s: %s", key->name, key->help);
         return false;
     }

@@ -52,7 +52,7 @@ const char *draft_target(const Draft *draft, const StreamPlan *stream)
     return namespace_ == NULL ? stream->table : arena_printf(draft->arena, "%s.%s", namespace_, stream->table);
 }
 
-const char *place_text(const Place *place, Arena *arena)
+const char *draft_place(const Place *place, Arena *arena)
 {
     if (place->file == NULL || place->line == 0) return place->file == NULL ? "stored" : place->file;
     return arena_printf(arena, "%s:%d:%d", place->file, place->line, place->column);

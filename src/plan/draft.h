@@ -43,6 +43,6 @@ void owners_compare(Draft *draft, const Resource *stored);
 /* connection.c: the connector and config keys of a connection, without resolving its placeholders. */
 bool connection_check(const Resource *connection, Arena *arena, const Connector **connector, Err *err);
 /* A place for messages: "shop.yaml:12:7", or "stored". */
-const char *place_text(const Place *place, Arena *arena);
+const char *draft_place(const Place *place, Arena *arena);
 
 #endif

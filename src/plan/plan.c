@@ -29,7 +29,7 @@ static bool resolve(Draft *draft, const char *name, const Place *place, const ch
     Texts names = {0};
     add_connections(draft->input->given, &names, draft->arena);
     add_connections(draft->input->stored, &names, draft->arena);
-    err_set(err, ERR_RESOURCE_NOT_FOUND, "%s: %s: there is no connection \"%s\"%s", place_text(place, draft->arena),
+    err_set(err, ERR_RESOURCE_NOT_FOUND, "%s: %s: there is no connection \"%s\"%s", draft_place(place, draft->arena),
             field, name, draft_suggest(name, names.items, names.count, draft->arena));
     err_fix(err, "put a Connection of that name into the file, or apply one first");
     return false;
