@@ -396,18 +396,22 @@ static bool session_pin(PgSession *session, const OpenSpec *spec, Err *err)
     static const char settings[] =
         "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = "
         "'iso_8601';"
-        "SET extra_float_digits = 3; SET bytea_output = 'hex'; SET lc_monetary = 'C'; SET row_security = off;"
+        "SET extra_float_digits = 3; SET bytea_output = 'hex'; SET row_security = off;"
         "SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed';"
         "SET xmlbinary = 'base64'; SET xmloption = 'content'; SET statement_timeout = 0; SET lock_timeout = '60s';"
         "SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SET jit = off;";
     bool read_only = spec->read_only || spec->role == ROLE_SOURCE;
     PGresult *result;
-    if (!pg_exec(session, "SELECT pg_catalog.current_setting('TimeZone'), pg_catalog.current_schema()", &result, err))
+    if (!pg_exec(session,
+                 "SELECT pg_catalog.current_setting('TimeZone'), pg_catalog.current_schema(), "
+                 "pg_catalog.scale(0::pg_catalog.money::pg_catalog.numeric)",
+                 &result, err))
         return false;
     session->server_timezone = arena_strdup(&session->arena, PQgetvalue(result, 0, 0));
     /* A search_path without an existing schema has no current one; new tables would go to public. */
     session->default_schema =
         PQgetisnull(result, 0, 1) ? "public" : arena_strdup(&session->arena, PQgetvalue(result, 0, 1));
+    session->money_scale = (int)strtol(PQgetvalue(result, 0, 2), NULL, 10);
     PQclear(result);
     return pg_exec(session, settings, NULL, err) &&
            (!read_only || pg_exec(session, "SET default_transaction_read_only = on", NULL, err));

@@ -1,10 +1,11 @@
 /* PostgreSQL connections: opening with the session pinned, errors mapped once, queries with text results.
  *
  * The url is a libpq URI or keyword string (TLS by sslmode in it). Every session pins TimeZone=UTC, DateStyle=ISO,
- * IntervalStyle=iso_8601, extra_float_digits=3, bytea_output=hex, lc_monetary=C, client_encoding=UTF8, search_path left
- * as the role has it, row_security=off (a policy that would hide rows is an error, never fewer rows), and
- * statement_timeout=0, lock_timeout, idle_in_transaction_session_timeout=0 set deliberately. Servers before 14 are
- * refused by name. Keepalives are on, so that a dead peer is noticed. */
+ * IntervalStyle=iso_8601, extra_float_digits=3, bytea_output=hex, client_encoding=UTF8, search_path left as the role
+ * has it, row_security=off (a policy that would hide rows is an error, never fewer rows), and statement_timeout=0,
+ * lock_timeout, idle_in_transaction_session_timeout=0 set deliberately. Servers before 14 are refused by name.
+ * Keepalives are on, so that a dead peer is noticed. lc_monetary stays the server's: money is a count of its smallest
+ * unit, so another locale would move the point; it is read as numeric, whose text no locale changes. */
 #ifndef OPENETL_CONNECTORS_POSTGRES_CONN_H
 #define OPENETL_CONNECTORS_POSTGRES_CONN_H
 
@@ -24,6 +25,7 @@ typedef struct PgSession {
     const char *server_timezone; /* the TimeZone a session of this role and database gets by default */
     const char *default_schema;  /* current_schema() */
     int server_version;          /* 150020 */
+    int money_scale;             /* digits after the point that the server's lc_monetary gives money */
     PgWriteState *write;         /* destination sessions, made by prepare */
 } PgSession;
 

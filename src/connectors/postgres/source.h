@@ -4,8 +4,44 @@
 #define OPENETL_CONNECTORS_POSTGRES_SOURCE_H
 
 #include "connectors/postgres/conn.h"
+#include "connectors/postgres/types.h"
 
 /* catalog.c */
+
+/* A column with what the catalog shows of it and what reading needs. */
+typedef struct PgColumn {
+    CatalogColumn shown;
+    PgType type;
+    int number; /* attnum */
+} PgColumn;
+
+/* A table as the server has it now. */
+typedef struct PgTable {
+    const char *oid; /* as text */
+    char kind;       /* pg_class.relkind */
+    const char *schema, *name, *stream;
+    int64_t estimated_rows;
+    PgColumn *columns;
+    int column_count;
+    const char **key; /* the primary key, in index order */
+    int key_count;
+    /* A unique btree index over NOT NULL columns whose text forms are literals: what a keyset read orders by; the
+     * primary key where it will do. Count 0: none. */
+    const char **order;
+    int order_count;
+} PgTable;
+
+typedef struct PgTables {
+    PgTable *items;
+    int count;
+} PgTables;
+
+/* Reads the tables of these stream names (count 0: all), in four queries however many there are. */
+bool pg_tables_read(PgSession *session, const char *const *only, int only_count, Arena *arena, PgTables *tables,
+                    Err *err);
+const PgColumn *pg_table_column(const PgTable *table, const char *name);
+/* "FROM" operand of a table: with ONLY for a plain one, whose inheritance children are streams of their own. */
+void pg_put_from(const PgSession *session, const CatalogTable *table, Buf *sql);
 bool pg_discover(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog, Err *err);
 
 /* checks.c */

@@ -1,0 +1,57 @@
+#include "connectors/postgres/range.h"
+
+void pg_put_typed(Buf *sql, const char *text, const char *native)
+{
+    pg_quote_literal(sql, text);
+    buf_printf(sql, "::%s", native);
+}
+
+void pg_put_column(Buf *sql, const CatalogTable *table, const char *column)
+{
+    pg_quote_name(sql, table->name);
+    buf_putc(sql, '.');
+    pg_quote_name(sql, column);
+}
+
+static void put_bounds(const ReadSpec *spec, const char *native, Buf *sql)
+{
+    pg_put_column(sql, spec->table, spec->cursor);
+    buf_puts(sql, " IS NOT NULL");
+    if (spec->lower != NULL) {
+        buf_puts(sql, " AND ");
+        pg_put_column(sql, spec->table, spec->cursor);
+        buf_puts(sql, " >= ");
+        pg_put_typed(sql, spec->lower, native);
+    }
+    if (spec->upper != NULL) {
+        buf_puts(sql, " AND ");
+        pg_put_column(sql, spec->table, spec->cursor);
+        buf_puts(sql, spec->upper_inclusive ? " <= " : " < ");
+        pg_put_typed(sql, spec->upper, native);
+    }
+}
+
+bool pg_put_rows(const PgSession *session, const ReadSpec *spec, PgPart part, Buf *sql, Err *err)
+{
+    pg_put_from(session, spec->table, sql);
+    if (spec->where == NULL)
+        buf_puts(sql, " WHERE true");
+    else
+        buf_printf(sql, " WHERE (\n%s\n)", spec->where);
+    if (spec->cursor == NULL || part == PG_PART_FILTERED) return true;
+    const CatalogColumn *cursor = table_column(spec->table, spec->cursor);
+    if (cursor == NULL) {
+        err_set(err, ERR_SOURCE_MISSING, "cursor \"%s\" is not a column of %s", spec->cursor, spec->stream);
+        err_fix(err, "name one of the table's columns as cursor: see openetl discover");
+        return false;
+    }
+    buf_puts(sql, "\nAND (");
+    if (part != PG_PART_NULL_CURSOR) put_bounds(spec, cursor->native, sql);
+    if (part == PG_PART_ALL && spec->include_null_cursor) buf_puts(sql, " OR ");
+    if (part == PG_PART_NULL_CURSOR || (part == PG_PART_ALL && spec->include_null_cursor)) {
+        pg_put_column(sql, spec->table, spec->cursor);
+        buf_puts(sql, " IS NULL");
+    }
+    buf_puts(sql, ")");
+    return true;
+}

@@ -1,0 +1,145 @@
+#include "connectors/postgres/snapshot.h"
+
+enum { REWRITE_ATTEMPTS = 5 };
+
+static const char LSN[] =
+    "SELECT (CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn() "
+    "ELSE pg_catalog.pg_current_wal_insert_lsn() END - '0/0'::pg_catalog.pg_lsn)::pg_catalog.text";
+
+static const char BEGIN[] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+static bool read_lsn(PgSession *session, uint64_t *lsn, Err *err)
+{
+    PGresult *result;
+    if (!pg_exec(session, LSN, &result, err)) return false;
+    *lsn = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return true;
+}
+
+/* A table rewritten by ALTER TABLE, VACUUM FULL, CLUSTER, REFRESH or TRUNCATE after a snapshot was taken looks empty in
+ * it, so the lock has to come before the snapshot. LOCK TABLE takes no snapshot and is the first statement; where it
+ * cannot be used (a materialized view, a role that may read only some columns) the lock comes with a SELECT, whose
+ * snapshot may be older: then the table's file must be the one of before, or it begins again. */
+static bool lock_table(PgSession *session, const CatalogTable *table, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "LOCK TABLE ");
+    pg_put_from(session, table, &sql);
+    buf_puts(&sql, " IN ACCESS SHARE MODE");
+    bool ok = pg_exec(session, BEGIN, NULL, err) && pg_exec(session, buf_text(&sql), NULL, err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool table_file(PgSession *session, const CatalogTable *table, Buf *file, Err *err)
+{
+    Buf name;
+    buf_init(&name, BUF_SQL_MAX);
+    pg_quote_table(&name, table->schema == NULL ? session->default_schema : table->schema, table->name);
+    const char *value = buf_text(&name);
+    PGresult *result = NULL;
+    bool ok = pg_exec_params(session, "SELECT pg_catalog.pg_relation_filenode($1::pg_catalog.regclass)", 1, &value,
+                             &result, err);
+    buf_clear(file);
+    if (ok) buf_puts(file, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    buf_release(&name);
+    return ok;
+}
+
+/* A SELECT of the stream's columns, no rows: takes the lock and the snapshot. */
+static bool touch_table(PgSession *session, const ReadSpec *spec, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT ");
+    for (int i = 0; i < spec->schema->count; i++) {
+        if (i > 0) buf_puts(&sql, ", ");
+        pg_quote_name(&sql, spec->schema->fields[i].name);
+    }
+    buf_puts(&sql, " FROM ");
+    pg_put_from(session, spec->table, &sql);
+    buf_puts(&sql, " LIMIT 0");
+    bool ok = pg_exec(session, BEGIN, NULL, err) && pg_exec(session, buf_text(&sql), NULL, err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool lock_by_reading(PgSession *session, const ReadSpec *spec, Err *err)
+{
+    Buf before, after;
+    bool ok = true, same = false;
+    buf_init(&before, 64);
+    buf_init(&after, 64);
+    for (int attempt = 0; ok && !same && attempt < REWRITE_ATTEMPTS; attempt++) {
+        snapshot_end(session);
+        ok = table_file(session, spec->table, &before, err) && touch_table(session, spec, err) &&
+             table_file(session, spec->table, &after, err);
+        same = ok && strcmp(buf_text(&before), buf_text(&after)) == 0;
+    }
+    buf_release(&before);
+    buf_release(&after);
+    if (!ok || same) return ok;
+    return err_set(err, ERR_SOURCE_CONFLICT, "%s is being rewritten again and again; no snapshot of it holds",
+                   spec->stream);
+}
+
+static bool hold_table(PgSession *session, const ReadSpec *spec, Err *err)
+{
+    const CatalogTable *table = spec->table;
+    if (table->kind == TABLE_FOREIGN) return pg_exec(session, BEGIN, NULL, err);
+    if (lock_table(session, table, err)) return true;
+    /* "not a table or view", or a privilege that SELECT of these columns does not need */
+    if (err->code != ERR_SOURCE_PRIVILEGE && table->kind != TABLE_VIEW) return false;
+    return lock_by_reading(session, spec, err);
+}
+
+static bool column_check(const ReadSpec *spec, const PgTable *table, const char *name, Err *err)
+{
+    const CatalogColumn *was = table_column(spec->table, name);
+    const PgColumn *is = pg_table_column(table, name);
+    if (is == NULL)
+        err_set(err, ERR_SOURCE_CHANGED, "column \"%s\" of %s is gone", name, spec->stream);
+    else if (was != NULL && strcmp(was->native, is->shown.native) != 0)
+        err_set(err, ERR_SOURCE_CHANGED, "column \"%s\" of %s is %s now; it was %s when its catalog was read", name,
+                spec->stream, is->shown.native, was->native);
+    else
+        return true;
+    err_fix(err, "run it again: the plan is made anew from the catalog as it is now");
+    return false;
+}
+
+static bool table_check(PgSession *session, const ReadSpec *spec, Arena *arena, PgTable *table, Err *err)
+{
+    const char *stream = table_stream_name(spec->table, arena);
+    const char *schema = spec->table->schema == NULL ? session->default_schema : spec->table->schema;
+    PgTables tables;
+    if (!pg_tables_read(session, &stream, 1, arena, &tables, err)) return false;
+    for (int i = 0; i < tables.count; i++) {
+        /* "a.b" may name two tables: b in a, and "a.b" in the default schema */
+        if (strcmp(tables.items[i].name, spec->table->name) != 0 || strcmp(tables.items[i].schema, schema) != 0)
+            continue;
+        *table = tables.items[i];
+        for (int c = 0; c < spec->schema->count; c++)
+            if (!column_check(spec, table, spec->schema->fields[c].name, err)) return false;
+        return spec->cursor == NULL || column_check(spec, table, spec->cursor, err);
+    }
+    err_set(err, ERR_SOURCE_MISSING, "table %s is gone", spec->stream);
+    err_fix(err, "take the stream out of the pipeline, or make the table again");
+    return false;
+}
+
+bool snapshot_begin(PgSession *session, const ReadSpec *spec, Arena *arena, uint64_t *lsn, PgTable *table, Err *err)
+{
+    return read_lsn(session, lsn, err) && hold_table(session, spec, err) &&
+           table_check(session, spec, arena, table, err);
+}
+
+void snapshot_end(PgSession *session)
+{
+    Err ignored;
+    PGTransactionStatusType status = PQtransactionStatus(session->conn);
+    if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR) pg_exec(session, "ROLLBACK", NULL, &ignored);
+}
