@@ -1,0 +1,238 @@
+/* How staged rows come into a table: see docs/connectors/duckdb.md. Set operations, never an index: where half the
+ * incoming keys are new an anti-join is an order of magnitude faster than a unique index, and replacing rows by DELETE
+ * and INSERT leaves the other columns of their row groups unwritten, which UPDATE and MERGE do not. */
+#include "connectors/duckdb/write.h"
+
+#include <inttypes.h>
+
+/* ---- SQL text ---------------------------------------------------------------------------------------------------- */
+
+static void put_columns(const DuckTarget *target, const char *alias, Buf *out)
+{
+    const Schema *schema = target->stream->schema;
+    for (int i = 0; i < schema->count; i++) {
+        buf_puts(out, alias);
+        duck_quote_name(out, schema->fields[i].name);
+        buf_puts(out, ", ");
+    }
+    buf_printf(out, "%s_openetl_id, %s_openetl_seq, %s_openetl_synced_at", alias, alias, alias);
+    if (target->with_op) buf_printf(out, ", %s_openetl_op", alias);
+    if (target->with_deleted) buf_printf(out, ", %s_openetl_deleted", alias);
+}
+
+static void put_key(const DuckTarget *target, const char *prefix, const char *between, const char *other, Buf *out)
+{
+    for (int i = 0; i < target->stream->key_count; i++) {
+        if (i > 0) buf_puts(out, between);
+        buf_puts(out, prefix);
+        duck_quote_name(out, target->stream->key[i]);
+        if (other == NULL) continue;
+        buf_puts(out, other);
+        duck_quote_name(out, target->stream->key[i]);
+    }
+}
+
+static void put_insert(const DuckTarget *target, Buf *out)
+{
+    buf_puts(out, "INSERT INTO ");
+    duck_quote_table(out, target->schema, target->into);
+    buf_puts(out, " (");
+    put_columns(target, "", out);
+    buf_puts(out, ") ");
+}
+
+/* Runs and clears the statement. */
+static bool run(DuckSession *session, Buf *sql, int64_t *changed, Err *err)
+{
+    bool ok = duck_query(session, buf_text(sql), NULL, 0, NULL, NULL, changed, err);
+    buf_clear(sql);
+    return ok;
+}
+
+bool duck_count_rows(DuckSession *session, const char *schema, const char *table, int64_t *rows, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT count(*) FROM ");
+    duck_quote_table(&sql, schema, table);
+    bool ok = duck_number(session, buf_text(&sql), rows, err);
+    buf_release(&sql);
+    return ok;
+}
+
+/* ---- append with dedupe or collapse ------------------------------------------------------------------------------ */
+
+static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *inserted, Err *err)
+{
+    put_insert(target, sql);
+    buf_puts(sql, "SELECT ");
+    put_columns(target, "", sql);
+    buf_printf(sql, " FROM temp.%s WHERE _openetl_ordinal IN (SELECT min(_openetl_ordinal) FROM temp.%s AS s",
+               target->stage, target->stage);
+    if (target->stream->dedupe) {
+        buf_puts(sql, " WHERE NOT EXISTS (SELECT 1 FROM ");
+        duck_quote_table(sql, target->schema, target->into);
+        buf_puts(sql, " AS t WHERE t._openetl_id = s._openetl_id)");
+    }
+    buf_puts(sql, " GROUP BY s._openetl_id)");
+    return run(session, sql, inserted, err);
+}
+
+/* ---- merge ------------------------------------------------------------------------------------------------------- */
+
+/* One row a key: the version with the highest sequence, the last staged among equals; with operations also the newest
+ * version that carries values, since a delete may carry only the key. */
+static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
+{
+    const char *newest = "max_by(_openetl_ordinal, {'seq': _openetl_seq, 'ordinal': _openetl_ordinal})";
+    buf_printf(sql, "CREATE TEMPORARY TABLE _openetl_fold AS SELECT %s AS winner", newest);
+    if (target->with_op) buf_printf(sql, ", %s FILTER (WHERE _openetl_op <> 'delete') AS valued", newest);
+    buf_printf(sql, " FROM temp.%s GROUP BY ", target->stage);
+    put_key(target, "", ", ", NULL, sql);
+    return run(session, sql, NULL, err);
+}
+
+/* The rows of the table that have a winner's key, and whether they are newer than it. */
+static bool make_match(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
+{
+    buf_printf(sql,
+               "CREATE TEMPORARY TABLE _openetl_match AS SELECT s._openetl_ordinal AS winner, t.rowid AS old, "
+               "coalesce(t._openetl_seq > s._openetl_seq, false) AS stale FROM temp.%s AS s JOIN ",
+               target->stage);
+    duck_quote_table(sql, target->schema, target->into);
+    buf_puts(sql, " AS t ON ");
+    put_key(target, "t.", " AND ", " = s.", sql);
+    buf_puts(sql, " WHERE s._openetl_ordinal IN (SELECT winner FROM temp._openetl_fold)");
+    return run(session, sql, NULL, err);
+}
+
+#define NOT_STALE "NOT IN (SELECT winner FROM temp._openetl_match WHERE stale)"
+
+/* A delete keeps the row's last values: those of the newest version before it, staged or in the table. */
+static void put_last_values(const DuckTarget *target, Buf *out)
+{
+    const Schema *schema = target->stream->schema;
+    for (int i = 0; i < schema->count; i++) {
+        Buf name;
+        buf_init(&name, BUF_SQL_MAX);
+        duck_quote_name(&name, schema->fields[i].name);
+        const char *column = buf_text(&name);
+        buf_printf(
+            out,
+            "CASE WHEN s._openetl_op <> 'delete' THEN s.%s WHEN v._openetl_ordinal IS NOT NULL AND (t.rowid IS NULL "
+            "OR t._openetl_seq IS NULL OR v._openetl_seq >= t._openetl_seq) THEN v.%s WHEN t.rowid IS NOT NULL THEN "
+            "t.%s ELSE s.%s END AS %s, ",
+            column, column, column, column, column);
+        buf_release(&name);
+    }
+}
+
+static bool make_versions(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
+{
+    buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_versions AS SELECT ");
+    put_last_values(target, sql);
+    buf_puts(sql, "s._openetl_id, s._openetl_seq, s._openetl_synced_at, s._openetl_op, s._openetl_deleted ");
+    buf_printf(
+        sql,
+        "FROM temp._openetl_fold AS f JOIN temp.%s AS s ON s._openetl_ordinal = f.winner LEFT JOIN temp.%s AS v ON "
+        "v._openetl_ordinal = f.valued LEFT JOIN (SELECT winner, max(old) AS old FROM temp._openetl_match GROUP BY "
+        "winner) AS m ON m.winner = f.winner LEFT JOIN ",
+        target->stage, target->stage);
+    duck_quote_table(sql, target->schema, target->into);
+    buf_puts(sql, " AS t ON t.rowid = m.old WHERE f.winner " NOT_STALE);
+    return run(session, sql, NULL, err);
+}
+
+static bool replace_rows(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *written, Err *err)
+{
+    if (target->with_op && !make_versions(session, target, sql, err)) return false;
+    buf_puts(sql, "DELETE FROM ");
+    duck_quote_table(sql, target->schema, target->into);
+    buf_puts(sql, " WHERE rowid IN (SELECT old FROM temp._openetl_match WHERE winner " NOT_STALE ")");
+    if (!run(session, sql, NULL, err)) return false;
+    put_insert(target, sql);
+    buf_puts(sql, "SELECT ");
+    put_columns(target, "", sql);
+    if (target->with_op)
+        buf_puts(sql, " FROM temp._openetl_versions");
+    else
+        buf_printf(sql,
+                   " FROM temp.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp._openetl_fold) AND "
+                   "_openetl_ordinal " NOT_STALE,
+                   target->stage);
+    return run(session, sql, written, err);
+}
+
+static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
+{
+    int64_t winners, known, stale, written;
+    if (!make_fold(session, target, sql, err) || !make_match(session, target, sql, err)) return false;
+    if (!duck_count_rows(session, "temp", "_openetl_fold", &winners, err) ||
+        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp._openetl_match", &known, err) ||
+        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp._openetl_match WHERE stale", &stale, err))
+        return false;
+    if (!replace_rows(session, target, sql, &written, err)) return false;
+    if (written != winners - stale)
+        return err_set(err, ERR_VERIFY_COUNTS, "merge wrote %" PRId64 " rows where %" PRId64 " were to be written",
+                       written, winners - stale);
+    counts->inserted = winners - known;
+    counts->updated = counts->staged - counts->inserted;
+    return duck_exec(session, "DROP TABLE temp._openetl_fold", err) &&
+           duck_exec(session, "DROP TABLE temp._openetl_match", err) &&
+           (!target->with_op || duck_exec(session, "DROP TABLE temp._openetl_versions", err));
+}
+
+/* ---- the way in -------------------------------------------------------------------------------------------------- */
+
+static bool drop_stage(DuckSession *session, DuckTarget *target, Buf *sql, Err *err)
+{
+    buf_printf(sql, "DROP TABLE temp.%s", target->stage);
+    bool ok = duck_exec(session, buf_text(sql), err);
+    target->stage_exists = false;
+    return ok;
+}
+
+static bool apply_stage(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err)
+{
+    if (!duck_count_rows(session, "temp", target->stage, &counts->staged, err)) return false;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    bool ok;
+    if (target->stream->write == WRITE_MERGE) {
+        ok = apply_merge(session, target, &sql, counts, err);
+    } else {
+        ok = apply_distinct(session, target, &sql, &counts->inserted, err);
+        counts->skipped = counts->staged - counts->inserted;
+    }
+    ok = ok && drop_stage(session, target, &sql, err);
+    buf_release(&sql);
+    return ok;
+}
+
+bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err)
+{
+    if (counts->staged == 0) return true;
+    if (target->stage != NULL) return apply_stage(session, target, counts, err);
+    /* What the table gained, as the table says it, not as we counted. */
+    int64_t after;
+    if (!duck_count_rows(session, target->schema, target->into, &after, err)) return false;
+    counts->staged = counts->inserted = after - target->rows_before;
+    return true;
+}
+
+bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "DROP TABLE IF EXISTS ");
+    duck_quote_table(&sql, target->schema, target->stream->table);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_clear(&sql);
+    buf_puts(&sql, "ALTER TABLE ");
+    duck_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " RENAME TO ");
+    duck_quote_name(&sql, target->stream->table);
+    ok = ok && duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}

@@ -1,0 +1,66 @@
+/* The destination's parts share this: what prepare made (write_ddl.c), what stage fills (write.c) and what commit
+ * applies (apply.c). Nothing outside the room includes it. */
+#ifndef OPENETL_CONNECTORS_DUCKDB_WRITE_H
+#define OPENETL_CONNECTORS_DUCKDB_WRITE_H
+
+#include "connectors/duckdb/chunk.h"
+#include "connectors/duckdb/conn.h"
+
+#define COMMITS_TABLE  "_openetl_commits"
+#define DEFAULT_SCHEMA "main"
+
+/* One stream of the session. */
+typedef struct DuckTarget {
+    const DestStream *stream;
+    const char *schema;
+    const char *into;  /* the table written: the stream's, or the half-built one of an overwrite */
+    const char *stage; /* name of the temporary staging table; NULL: rows go straight into the table */
+    bool with_op;      /* _openetl_op */
+    bool with_deleted; /* _openetl_deleted */
+    /* of the open epoch */
+    bool stage_exists;
+    int64_t staged_rows;
+    int64_t rows_before;      /* of the table, where rows go straight into it */
+    duckdb_appender appender; /* NULL when closed */
+    ChunkWriter chunk;
+    size_t unflushed_bytes;
+} DuckTarget;
+
+struct DuckWrite {
+    DuckTarget *targets;
+    int count;
+    bool in_epoch; /* a transaction is open */
+};
+
+/* write_ddl.c */
+bool duck_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err);
+bool duck_prepare(Session *session, const DestStream *streams, int count, Arena *arena, PrepareResult *results,
+                  Err *err);
+/* "_openetl_next_orders": where an overwrite builds. Into `arena`. */
+const char *duck_next_table(const char *table, Arena *arena);
+/* CREATE [TEMPORARY] TABLE with the stream's columns and openetl's. */
+void duck_create_sql(const DuckTarget *target, bool temporary, const char *table, Buf *out);
+
+/* apply.c: within the open transaction. */
+bool duck_count_rows(DuckSession *session, const char *schema, const char *table, int64_t *rows, Err *err);
+bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err);
+/* Puts the half-built table of an overwrite in the place of the table. */
+bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err);
+
+/* commits.c */
+bool duck_last_commits(Session *session, const char *namespace_, const char *pipeline, Arena *arena, CommitList *list,
+                       Err *err);
+bool duck_commits(Session *session, const char *namespace_, const char *pipeline, int limit, Arena *arena,
+                  CommitList *list, Err *err);
+/* STATE_EPOCH_TAKEN when the stream's epoch, or a later one, is committed already. */
+bool duck_epoch_free(DuckSession *session, const char *namespace_, const char *pipeline, const CommitRecord *record,
+                     Err *err);
+bool duck_commit_record(DuckSession *session, const char *namespace_, const char *pipeline, const CommitRecord *record,
+                        Err *err);
+
+static inline const char *duck_schema(const char *namespace_)
+{
+    return namespace_ == NULL ? DEFAULT_SCHEMA : namespace_;
+}
+
+#endif

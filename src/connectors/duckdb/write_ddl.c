@@ -1,0 +1,332 @@
+#include "connectors/duckdb/types.h"
+#include "connectors/duckdb/write.h"
+
+#include <strings.h>
+
+/* ---- SQL --------------------------------------------------------------------------------------------------------- */
+
+const char *duck_next_table(const char *table, Arena *arena)
+{
+    return arena_printf(arena, "_openetl_next_%s", table);
+}
+
+void duck_create_sql(const DuckTarget *target, bool temporary, const char *table, Buf *out)
+{
+    buf_puts(out, temporary ? "CREATE TEMPORARY TABLE " : "CREATE TABLE ");
+    duck_quote_table(out, temporary ? NULL : target->schema, table);
+    buf_puts(out, " (");
+    const Schema *schema = target->stream->schema;
+    for (int i = 0; i < schema->count; i++) {
+        duck_quote_name(out, schema->fields[i].name);
+        buf_putc(out, ' ');
+        duck_type_sql(&schema->fields[i].type, out);
+        buf_puts(out, ", ");
+    }
+    buf_puts(out, "_openetl_id UUID, _openetl_seq VARCHAR, _openetl_synced_at TIMESTAMP WITH TIME ZONE");
+    if (target->with_op) buf_puts(out, ", _openetl_op VARCHAR");
+    if (target->with_deleted) buf_puts(out, ", _openetl_deleted BOOLEAN");
+    if (temporary) buf_puts(out, ", _openetl_ordinal BIGINT");
+    buf_putc(out, ')');
+}
+
+static bool create_namespace(DuckSession *session, const char *schema, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "CREATE SCHEMA IF NOT EXISTS ");
+    duck_quote_name(&sql, schema);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_clear(&sql);
+    buf_puts(&sql, "CREATE TABLE IF NOT EXISTS ");
+    duck_quote_table(&sql, schema, COMMITS_TABLE);
+    buf_puts(&sql,
+             " (pipeline VARCHAR, stream VARCHAR, epoch BIGINT, run_id VARCHAR, attempt INTEGER, position VARCHAR, "
+             "watermark VARCHAR, rows BIGINT, guarantee VARCHAR, forced BOOLEAN, "
+             "committed_at TIMESTAMP WITH TIME ZONE, PRIMARY KEY (pipeline, stream, epoch))");
+    ok = ok && duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool create_table(DuckSession *session, const DuckTarget *target, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    duck_create_sql(target, false, target->into, &sql);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}
+
+/* ---- inspect ----------------------------------------------------------------------------------------------------- */
+
+static bool note_own_column(DestTable *table, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *has;
+    } own[] = {{"_openetl_id", &table->has_id},
+               {"_openetl_seq", &table->has_seq},
+               {"_openetl_synced_at", &table->has_synced_at},
+               {"_openetl_op", &table->has_op},
+               {"_openetl_deleted", &table->has_deleted}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (strcasecmp(name, own[i].name) != 0) continue;
+        *own[i].has = true;
+        return true;
+    }
+    return strncasecmp(name, "_openetl_", 9) == 0;
+}
+
+/* A column whose own type needs a form to be read (an enum, TIMESTAMP_MS …) holds none of the types openetl writes; it
+ * is shown as the type that holds least, beside its native name. */
+static Type stored_type(duckdb_logical_type logical, Arena *arena)
+{
+    DuckColumn mapped = duck_column_map(logical, arena);
+    bool holds = mapped.form == FORM_PLAIN || mapped.type.id == TYPE_DECIMAL;
+    return holds ? mapped.type : (Type){.id = TYPE_BOOL};
+}
+
+/* Types come from a bound statement, names and native types from the catalog, in the same order. */
+static bool inspect_columns(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                            Err *err)
+{
+    DuckRows rows;
+    if (!duck_query(
+            session,
+            "SELECT column_name, data_type, CAST(is_nullable AS VARCHAR) FROM duckdb_columns() WHERE database_name = "
+            "current_database() AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2) "
+            "ORDER BY column_index",
+            (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
+        return false;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT * FROM ");
+    duck_quote_table(&sql, schema, name);
+    duckdb_prepared_statement statement;
+    bool ok = duckdb_prepare(session->connection, buf_text(&sql), &statement) == DuckDBSuccess;
+    if (!ok) duck_fail(session, DUCKDB_ERROR_INVALID, duckdb_prepare_error(statement), err);
+    table->columns = arena_array(arena, CatalogColumn, rows.rows);
+    for (int64_t i = 0; ok && i < rows.rows; i++) {
+        if (note_own_column(table, duck_cell(&rows, i, 0))) continue;
+        duckdb_logical_type logical = duckdb_prepared_statement_column_logical_type(statement, (idx_t)i);
+        table->columns[table->column_count++] =
+            (CatalogColumn){.name = duck_cell(&rows, i, 0),
+                            .type = stored_type(logical, arena),
+                            .native = duck_cell(&rows, i, 1),
+                            .nullable = strcmp(duck_cell(&rows, i, 2), "true") == 0};
+        duckdb_destroy_logical_type(&logical);
+    }
+    duckdb_destroy_prepare(&statement);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool inspect_key(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                        Err *err)
+{
+    DuckRows rows;
+    if (!duck_query(
+            session,
+            "SELECT unnest(constraint_column_names) FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY' "
+            "AND database_name = current_database() AND lower(schema_name) = lower($1) "
+            "AND lower(table_name) = lower($2)",
+            (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
+        return false;
+    table->key = rows.cells;
+    table->key_count = (int)rows.rows;
+    return true;
+}
+
+static bool inspect_table(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                          Err *err)
+{
+    *table = (DestTable){0};
+    if (session->database == NULL) return true;
+    DuckRows rows;
+    if (!duck_query(session,
+                    "SELECT 'table' FROM duckdb_tables() WHERE database_name = current_database() AND "
+                    "lower(schema_name) = lower($1) AND lower(table_name) = lower($2) UNION ALL SELECT 'view' FROM "
+                    "duckdb_views() WHERE database_name = current_database() AND lower(schema_name) = lower($1) AND "
+                    "lower(view_name) = lower($2)",
+                    (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
+        return false;
+    if (rows.rows == 0) return true;
+    table->exists = true;
+    table->is_view = strcmp(duck_cell(&rows, 0, 0), "view") == 0;
+    if (table->is_view) return true;
+    return inspect_columns(session, schema, name, arena, table, err) &&
+           inspect_key(session, schema, name, arena, table, err);
+}
+
+bool duck_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err)
+{
+    return inspect_table(duck_session(session), duck_schema(stream->namespace_), stream->table, arena, table, err);
+}
+
+/* ---- drift ------------------------------------------------------------------------------------------------------- */
+
+static void say(PrepareResult *result, const char *line)
+{
+    result->said[result->said_count++] = line;
+}
+
+static bool alter(DuckSession *session, const DuckTarget *target, const char *what, const char *column,
+                  const char *type, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "ALTER TABLE ");
+    duck_quote_table(&sql, target->schema, target->into);
+    buf_printf(&sql, " %s ", what);
+    duck_quote_name(&sql, column);
+    buf_printf(&sql, " %s%s", strcmp(what, "ALTER COLUMN") == 0 ? "TYPE " : "", type);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool do_action(DuckSession *session, const DuckTarget *target, const DriftAction *action, Arena *arena,
+                      PrepareResult *result, Err *err)
+{
+    char type[96];
+    type_format(&action->field->type, type, sizeof type);
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    duck_type_sql(&action->field->type, &sql);
+    const char *native = arena_strdup(arena, buf_text(&sql));
+    buf_release(&sql);
+    if (action->kind == DRIFT_ADD) {
+        say(result, arena_printf(arena, "added column %s %s", action->field->name, type));
+        return alter(session, target, "ADD COLUMN", action->field->name, native, err);
+    }
+    say(result, arena_printf(arena, "widened column %s from %s to %s", action->field->name, action->stored, type));
+    return alter(session, target, "ALTER COLUMN", action->field->name, native, err);
+}
+
+static bool add_op_columns(DuckSession *session, const DuckTarget *target, const DestTable *table, Err *err)
+{
+    if (target->with_op && !table->has_op && !alter(session, target, "ADD COLUMN", "_openetl_op", "VARCHAR", err))
+        return false;
+    return !target->with_deleted || table->has_deleted ||
+           alter(session, target, "ADD COLUMN", "_openetl_deleted", "BOOLEAN", err);
+}
+
+static bool apply_drift(DuckSession *session, const DuckTarget *target, const DestTable *table, Arena *arena,
+                        PrepareResult *result, Err *err)
+{
+    Drift drift;
+    if (!drift_check(table, target->into, target->stream->schema, NULL, true, arena, &drift, err)) return false;
+    result->said = arena_array(arena, const char *, drift.count + drift.kept_count);
+    for (int i = 0; i < drift.count; i++)
+        if (!do_action(session, target, &drift.actions[i], arena, result, err)) return false;
+    for (int i = 0; i < drift.kept_count; i++)
+        say(result, arena_printf(arena, "kept column %s, which the stream no longer has: new rows have NULL in it",
+                                 drift.kept[i]));
+    return add_op_columns(session, target, table, err);
+}
+
+/* ---- prepare ----------------------------------------------------------------------------------------------------- */
+
+/* What an overwrite will replace must be a table openetl made. */
+static bool check_replaced(DuckSession *session, const DuckTarget *target, Arena *arena, Err *err)
+{
+    DestTable table;
+    const char *name = target->stream->table;
+    if (!inspect_table(session, target->schema, name, arena, &table, err)) return false;
+    if (!table.exists || (!table.is_view && table.has_id && table.has_seq)) return true;
+    err_set(err, ERR_DEST_SCHEMA,
+            table.is_view ? "\"%s.%s\" is a view, so it cannot be overwritten"
+                          : "the table \"%s.%s\" was not made by openetl, so it is not overwritten",
+            target->schema, name);
+    err_fix(err, "drop or rename it, or write the stream to another table (as:)");
+    return false;
+}
+
+static bool drop_table(DuckSession *session, const char *schema, const char *table, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "DROP TABLE ");
+    duck_quote_table(&sql, schema, table);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}
+
+static bool prepare_target(DuckSession *session, const DuckTarget *target, Arena *arena, PrepareResult *result,
+                           Err *err)
+{
+    *result = (PrepareResult){0};
+    bool overwrite = target->stream->write == WRITE_OVERWRITE;
+    if (overwrite && !check_replaced(session, target, arena, err)) return false;
+    DestTable table;
+    if (!inspect_table(session, target->schema, target->into, arena, &table, err)) return false;
+    if (overwrite && table.exists && !target->stream->resume) {
+        if (!drop_table(session, target->schema, target->into, err)) return false;
+        table.exists = false;
+    }
+    if (table.exists) return apply_drift(session, target, &table, arena, result, err);
+    result->created = true;
+    return create_table(session, target, err);
+}
+
+static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
+{
+    DuckTarget target = {.stream = stream, .schema = duck_schema(stream->namespace_), .into = stream->table};
+    if (stream->write == WRITE_OVERWRITE) target.into = duck_next_table(stream->table, arena);
+    target.with_op = stream->with_ops;
+    target.with_deleted = stream->with_ops && stream->write == WRITE_MERGE;
+    if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse)
+        target.stage = arena_printf(arena, "_openetl_stage_%d", index);
+    return target;
+}
+
+static bool check_names(const DestStream *stream, Err *err)
+{
+    DestTable own = {0};
+    for (int i = 0; i < stream->schema->count; i++) {
+        const char *name = stream->schema->fields[i].name;
+        if (!note_own_column(&own, name)) continue;
+        err_set(err, ERR_DEST_SCHEMA, "column \"%s\" has a name that openetl keeps for itself", name);
+        err_fix(err, "leave it out (columns.exclude), or rename it at the source");
+        return false;
+    }
+    if (stream->write == WRITE_MERGE && stream->key_count == 0)
+        return err_set(err, ERR_DEST_SCHEMA, "merge needs a primary key, and the stream has none");
+    return true;
+}
+
+static bool prepare_all(DuckSession *session, const DestStream *streams, int count, Arena *arena,
+                        PrepareResult *results, Err *err)
+{
+    DuckWrite *write = arena_new(&session->arena, DuckWrite);
+    write->targets = arena_array(&session->arena, DuckTarget, count);
+    write->count = count;
+    for (int i = 0; i < count; i++) {
+        write->targets[i] = make_target(&streams[i], i, &session->arena);
+        if (!check_names(&streams[i], err) || !create_namespace(session, write->targets[i].schema, err) ||
+            !prepare_target(session, &write->targets[i], arena, &results[i], err)) {
+            err_at(err, "stream %s", streams[i].stream);
+            return false;
+        }
+    }
+    session->write = write;
+    return true;
+}
+
+bool duck_prepare(Session *handle, const DestStream *streams, int count, Arena *arena, PrepareResult *results, Err *err)
+{
+    DuckSession *session = duck_session(handle);
+    if (session->database == NULL) BUG("prepare on a read-only session");
+    pthread_mutex_lock(&session->database->ddl_lock);
+    bool ok = duck_exec(session, "BEGIN", err) && prepare_all(session, streams, count, arena, results, err);
+    Err ignored;
+    if (ok)
+        ok = duck_exec(session, "COMMIT", err);
+    else
+        duck_exec(session, "ROLLBACK", &ignored);
+    if (!ok) session->write = NULL;
+    pthread_mutex_unlock(&session->database->ddl_lock);
+    return ok;
+}
