@@ -1,0 +1,225 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/guard.h"
+#include "cmd/planning.h"
+#include "engine/engine.h"
+#include "report/progress.h"
+#include "report/run_report.h"
+
+#include <unistd.h>
+
+typedef struct RunCommand {
+    Invocation *invocation;
+    Planning planning;
+    const Resource **pipelines; /* to run, in order */
+    int pipeline_count;
+    int64_t wait_us;
+    Stop stop;
+    json_t *results; /* under --output json */
+} RunCommand;
+
+/* ---- what to run ---- */
+
+static bool take_names(RunCommand *run, const ResourceSet *from, Err *err)
+{
+    const Invocation *invocation = run->invocation;
+    for (int i = 0; i < invocation->arg_count; i++) {
+        const Resource *pipeline;
+        if (!resource_require(from, RESOURCE_PIPELINE, invocation->args[i], invocation->arena, &pipeline, err))
+            return false;
+        run->pipelines[run->pipeline_count++] = pipeline;
+    }
+    return true;
+}
+
+static bool choose_pipelines(RunCommand *run, const ResourceSet *from, Err *err)
+{
+    const Invocation *invocation = run->invocation;
+    run->pipelines = arena_array(invocation->arena, const Resource *, from->count + invocation->arg_count + 1);
+    if (invocation->arg_count > 0) return take_names(run, from, err);
+    for (int i = 0; i < from->count; i++)
+        if (from->items[i].kind == RESOURCE_PIPELINE) run->pipelines[run->pipeline_count++] = &from->items[i];
+    if (run->pipeline_count > 0) return true;
+    err_set(err, ERR_RESOURCE_NOT_FOUND, "there is no pipeline in the given files");
+    err_fix(err, "add a Pipeline, or name one that is stored: openetl run PIPELINE");
+    return false;
+}
+
+/* ---- plan and apply, for -f ---- */
+
+static bool plan_work(void *context, Err *err)
+{
+    RunCommand *run = context;
+    return planning_make(run->invocation, &run->planning, &run->stop, err);
+}
+
+static bool has_changes(const Plan *plan)
+{
+    for (int i = 0; i < plan->change_count; i++)
+        if (plan->changes[i].change != CHANGE_UNCHANGED) return true;
+    return false;
+}
+
+/* Sets *code and returns false when the run ends here. */
+static bool plan_and_apply(RunCommand *run, int *code, Err *err)
+{
+    Invocation *invocation = run->invocation;
+    *code = -1;
+    if (!planning_open(invocation, &run->planning, err) || !choose_pipelines(run, &run->planning.given, err))
+        return false;
+    if (!guard_run(plan_work, run, &run->stop, NULL, err)) return false;
+    if (plan_has_problems(&run->planning.plan)) {
+        *code = planning_refuse(invocation, &run->planning, "apply refuses it");
+        return false;
+    }
+    if (stop_asked(&run->stop)) return err_set(err, ERR_STOPPED, "stopped by a signal before anything was read");
+    if (!wants_json(invocation) && has_changes(&run->planning.plan)) planning_print(invocation, &run->planning);
+    return planning_store(&run->planning, invocation, err);
+}
+
+static bool open_stored(RunCommand *run, Err *err)
+{
+    Invocation *invocation = run->invocation;
+    if (invocation->arg_count == 0) {
+        err_set(err, ERR_USAGE, "openetl run needs PIPELINE or -f FILE");
+        err_fix(err, "openetl status lists the stored pipelines");
+        return false;
+    }
+    Planning *planning = &run->planning;
+    if (!command_state(invocation, false, &planning->state, err) ||
+        !state_resources(planning->state, invocation->arena, &planning->stored, err))
+        return false;
+    planning->given = planning->stored;
+    return choose_pipelines(run, &planning->stored, err);
+}
+
+/* ---- one pipeline ---- */
+
+typedef struct EngineCall {
+    RunCommand *run;
+    const Resource *pipeline;
+    Arena arena;
+    Progress progress;
+    RunResult result;
+} EngineCall;
+
+static bool engine_work(void *context, Err *err)
+{
+    EngineCall *call = context;
+    const RunCommand *run = call->run;
+    PlanInput input = {
+        .workspace = run->invocation->settings.workspace,
+        .given = &run->planning.given,
+        .stored = &run->planning.stored,
+        .stop = &call->run->stop,
+    };
+    RunOptions options = {
+        .trigger = "manual",
+        .wait_us = run->wait_us,
+        .workspace = run->invocation->settings.workspace,
+    };
+    return engine_run(run->planning.state, &input, call->pipeline, &options, &call->run->stop, &call->progress,
+                      &call->arena, &call->result, err);
+}
+
+static void print_summary(const RunCommand *run, EngineCall *call, const Err *failure)
+{
+    const char *name = call->pipeline->name;
+    if (wants_json(run->invocation)) {
+        json_array_append_new(run->results, run_summary_json(name, &call->result, failure));
+        return;
+    }
+    Buf out;
+    buf_init(&out, ANSWER_MAX_BYTES);
+    if (run->invocation->answered) buf_putc(&out, '\n');
+    run_summary_print(name, &call->result, failure, &call->arena, &out);
+    answer_text(run->invocation, &out);
+    fflush(stdout);
+}
+
+static int run_pipeline(RunCommand *run, const Resource *pipeline)
+{
+    Err err;
+    EngineCall *call = arena_new(run->invocation->arena, EngineCall);
+    call->run = run;
+    call->pipeline = pipeline;
+    arena_init(&call->arena);
+    const char *no_color = getenv("NO_COLOR");
+    bool color = !option_given(run->invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
+    display_open(display_kind(run->invocation->settings.quiet), pipeline->name, &call->progress, color);
+    bool ok = guard_run(engine_work, call, &run->stop, display_tick, &err);
+    display_close();
+    print_summary(run, call, ok ? NULL : &err);
+    int code = ANSWER_DONE;
+    if (!ok) {
+        err_print(stderr, &err);
+        code = err_exit_code(err.code);
+    }
+    arena_release(&call->arena);
+    return code;
+}
+
+/* In the order of the files; a later pipeline may read what an earlier one writes, so a failure ends the row. */
+static int run_pipelines(RunCommand *run)
+{
+    int code = ANSWER_DONE;
+    int i = 0;
+    for (; i < run->pipeline_count && code == ANSWER_DONE && !stop_asked(&run->stop); i++)
+        code = run_pipeline(run, run->pipelines[i]);
+    if (i < run->pipeline_count && code == ANSWER_DONE) code = err_exit_code(ERR_STOPPED);
+    for (; i < run->pipeline_count; i++)
+        log_warn("%s was not run", run->pipelines[i]->name);
+    return code;
+}
+
+static int run_run(Invocation *invocation)
+{
+    Err err;
+    RunCommand run = {.invocation = invocation};
+    const char *wait = option_value(invocation, "wait");
+    if (wait != NULL && !duration_parse(wait, &run.wait_us))
+        return command_usage(invocation, "a duration is written 30s, 10m or 1h30m", "--wait %s is not a duration",
+                             wait);
+    guard_hold_signals();
+    int code = -1;
+    bool ready = option_given(invocation, "file") ? plan_and_apply(&run, &code, &err) : open_stored(&run, &err);
+    if (!ready) return code >= 0 ? code : command_fail(invocation, &err);
+    run.results = json_array();
+    code = run_pipelines(&run);
+    if (wants_json(invocation)) {
+        json_t *answer = json_object();
+        json_object_set_new(answer, "runs", run.results);
+        answer_json(invocation, answer);
+    } else {
+        json_decref(run.results);
+    }
+    return code;
+}
+
+static const Option OPTIONS[] = {
+    OPTION_FILE,
+    {"wait", 0, "DURATION", false, "wait so long for another run of the pipeline, or for a busy destination, to end"},
+    {NULL, 0, NULL, false, NULL},
+};
+
+extern const Command cmd_run;
+const Command cmd_run = {
+    .name = "run",
+    .summary = "runs a pipeline once, to its end",
+    .arguments = "[PIPELINE...]",
+    .least = 0,
+    .most = -1,
+    .options = OPTIONS,
+    .details = "With -f: plans, applies and runs the pipelines of the files, in their order; names choose among them. "
+               "Without: runs\n"
+               "stored pipelines. The plan is checked again against the live catalog before anything is read.\n"
+               "\n"
+               "A first SIGINT or SIGTERM commits what is at a resume point and exits 6; a second ends the run at "
+               "once. What was\n"
+               "committed is kept, and the next run goes on from there.\n"
+               "\n"
+               "  openetl run -f shop.yaml\n"
+               "  openetl run shop-orders\n"
+               "  openetl run shop-orders --wait 10m --log-format json\n",
+    .run = run_run,
+};

@@ -1,0 +1,142 @@
+#include "report/status_report.h"
+
+#include "report/run_report.h"
+#include "report/table.h"
+
+static const char *schedule_text(const PipelineResource *pipeline, Arena *arena)
+{
+    switch (pipeline->schedule) {
+    case SCHEDULE_NONE:
+        return "by hand";
+    case SCHEDULE_EVERY:
+        return arena_printf(arena, "every %s", text_duration(pipeline->every_us, arena));
+    case SCHEDULE_CRON:
+        return arena_printf(arena, "cron %s", pipeline->cron);
+    case SCHEDULE_CONTINUOUS:
+        return "continuous";
+    }
+    return "";
+}
+
+/* When an `every` schedule wants its next run; 0 where that is not known. */
+static int64_t next_run_us(const PipelineStatus *status, int64_t now_us)
+{
+    if (status->resource->schedule != SCHEDULE_EVERY) return 0;
+    return status->last == NULL ? now_us : status->last->started_at_us + status->resource->every_us;
+}
+
+/* What is wrong with the pipeline, or NULL. */
+static const char *alert_text(const PipelineStatus *status, int64_t now_us, Arena *arena)
+{
+    const RunRecord *last = status->last;
+    if (last == NULL) return NULL;
+    switch (last->state) {
+    case RUN_FAILED:
+    case RUN_UP_FOR_RETRY:
+        return arena_printf(arena, "%s: %s", last->error_code == NULL ? "failed" : last->error_code,
+                            last->error == NULL ? "no message" : text_visible(last->error, arena));
+    case RUN_LOST:
+        return arena_printf(arena, "run %s is lost: its process ended without a word", last->run_id);
+    case RUN_STOPPED:
+    case RUN_RUNNING:
+    case RUN_SUCCESS:
+        break;
+    }
+    if (status->resource->schedule == SCHEDULE_EVERY && last->state != RUN_RUNNING &&
+        now_us - last->started_at_us > 2 * status->resource->every_us)
+        return arena_printf(arena, "late: the last run started %s", text_ago(now_us - last->started_at_us, arena));
+    return NULL;
+}
+
+static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    static const TableColumn COLUMNS[] = {
+        {"pipeline", ALIGN_LEFT}, {"schedule", ALIGN_LEFT},   {"last run", ALIGN_LEFT},     {"started", ALIGN_LEFT},
+        {"took", ALIGN_RIGHT},    {"committed", ALIGN_RIGHT}, {"last success", ALIGN_LEFT}, {"next run", ALIGN_LEFT}};
+    Table table;
+    table_init(&table, arena, COLUMNS, 8);
+    for (int i = 0; i < list->count; i++) {
+        const PipelineStatus *status = &list->items[i];
+        const RunRecord *last = status->last, *good = status->last_success;
+        table_cell(&table, status->pipeline);
+        table_cell(&table, schedule_text(status->resource, arena));
+        table_color_cell(&table, last == NULL ? COLOR_DIM : run_state_color(last->state),
+                         last == NULL ? "never" : run_state_name(last->state));
+        table_cell(&table, last == NULL ? NULL : text_time(last->started_at_us, arena));
+        table_cell(&table, last == NULL ? NULL : text_duration(run_duration_us(last, list->now_us), arena));
+        table_cell(&table, last == NULL ? NULL : text_count(last->rows_committed, arena));
+        table_cell(&table, good == NULL ? NULL : text_ago(list->now_us - good->finished_at_us, arena));
+        table_cell(&table, text_time(next_run_us(status, list->now_us), arena));
+    }
+    table_print(&table, "", true, color, out);
+}
+
+static void put_alerts(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    bool any = false;
+    for (int i = 0; i < list->count; i++) {
+        const char *alert = alert_text(&list->items[i], list->now_us, arena);
+        if (alert == NULL) continue;
+        if (!any) buf_puts(out, "\nalerts:\n");
+        any = true;
+        buf_printf(out, "  %s%s: %s%s\n", color ? color_start(COLOR_RED) : "", list->items[i].pipeline, alert,
+                   color ? color_end() : "");
+    }
+}
+
+static void put_watermarks(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    static const TableColumn COLUMNS[] = {{"", ALIGN_LEFT}, {"", ALIGN_LEFT}, {"", ALIGN_LEFT}};
+    Table table;
+    table_init(&table, arena, COLUMNS, 3);
+    for (int i = 0; i < list->count; i++) {
+        const CommitList *commits = &list->items[i].commits;
+        for (int j = 0; j < commits->count; j++) {
+            if (commits->items[j].watermark == NULL) continue;
+            table_cell(&table, list->items[i].pipeline);
+            table_cell(&table, commits->items[j].stream);
+            table_cell(&table, commits->items[j].watermark);
+        }
+    }
+    if (table.count == 0) return;
+    buf_puts(out, "\nwatermarks:\n");
+    table_print(&table, "  ", false, color, out);
+}
+
+void status_print(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    if (list->count == 0) {
+        buf_puts(out, "no pipelines: openetl apply -f FILE stores them\n");
+        return;
+    }
+    put_pipelines(list, color, arena, out);
+    put_alerts(list, color, arena, out);
+    put_watermarks(list, color, arena, out);
+}
+
+static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena *arena)
+{
+    json_t *object = json_object(), *watermarks = json_object();
+    for (int i = 0; i < status->commits.count; i++)
+        json_object_set_new(watermarks, text_visible(status->commits.items[i].stream, arena),
+                            json_text(status->commits.items[i].watermark));
+    json_object_set_new(object, "pipeline", json_text(status->pipeline));
+    json_object_set_new(object, "schedule", json_text(schedule_text(status->resource, arena)));
+    json_object_set_new(object, "running", json_boolean(status->last != NULL && status->last->state == RUN_RUNNING));
+    json_object_set_new(object, "last_run", status->last == NULL ? json_null() : run_record_json(status->last));
+    json_object_set_new(object, "last_success_at",
+                        json_time(status->last_success == NULL ? 0 : status->last_success->finished_at_us));
+    json_object_set_new(object, "next_run_at", json_time(next_run_us(status, now_us)));
+    json_object_set_new(object, "alert", json_text(alert_text(status, now_us, arena)));
+    json_object_set_new(object, "watermarks", watermarks);
+    return object;
+}
+
+json_t *status_json(const StatusList *list, Arena *arena)
+{
+    json_t *object = json_object(), *pipelines = json_array();
+    for (int i = 0; i < list->count; i++)
+        json_array_append_new(pipelines, pipeline_json(&list->items[i], list->now_us, arena));
+    json_object_set_new(object, "pipelines", pipelines);
+    return object;
+}
