@@ -29,8 +29,9 @@ for bin in "$@"; do
     tail -n 60 "$out" | sed 's/^/  /'
   elif [ "$bad" -gt 0 ]; then
     echo "FAILED $name: $bad of $((ok + bad))"
-    grep -av -e '^\[       OK \] ' -e '^\[==========\] ' -e '^\[  PASSED  \] ' "$out" | awk '
+    grep -av -e '^\[==========\] ' -e '^\[  PASSED  \] ' "$out" | awk '
       /^\[ RUN      \] / { held = $0; next }
+      /^\[       OK \] / { held = ""; next }
       { if (held != "") { print "  " held; held = "" } print "  " $0 }'
   elif [ "$ok" -eq 0 ]; then
     bad=1
