@@ -121,10 +121,9 @@ static void put_sets(const PgTarget *target, bool deletes, Buf *out)
     if (target->has_deleted) put_set(out, "_openetl_deleted", &written);
 }
 
-void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
+/* Of each key the last version. */
+static void put_fold(const PgTarget *target, bool deletes, Buf *out)
 {
-    buf_puts(out, "WITH applied AS (");
-    put_insert(target, out);
     buf_puts(out, "(SELECT DISTINCT ON (");
     put_key(target, out);
     buf_puts(out, ") * FROM ");
@@ -132,10 +131,41 @@ void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
     if (target->deletes > 0) buf_puts(out, deletes ? " WHERE _openetl_deleted" : " WHERE NOT _openetl_deleted");
     buf_puts(out, " ORDER BY ");
     put_key(target, out);
-    buf_puts(out, ", _openetl_seq DESC, _openetl_ord DESC) AS s ON CONFLICT (");
+    buf_puts(out, ", _openetl_seq DESC, _openetl_ord DESC) AS s");
+}
+
+/* A partitioned table does not tell which rows were new (xmax), so its missing keys are counted: in the same statement,
+ * whose snapshot does not see what it inserts. */
+static void put_missing(const PgTarget *target, bool deletes, Buf *out)
+{
+    buf_puts(out, "(SELECT pg_catalog.count(*) FROM ");
+    put_fold(target, deletes, out);
+    buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " AS had WHERE ");
+    for (int i = 0; i < target->stream->key_count; i++) {
+        buf_puts(out, i > 0 ? " AND had." : "had.");
+        pg_quote_name(out, target->stream->key[i]);
+        buf_puts(out, " = s.");
+        pg_quote_name(out, target->stream->key[i]);
+    }
+    buf_puts(out, "))");
+}
+
+void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
+{
+    buf_puts(out, "WITH applied AS (");
+    put_insert(target, out);
+    put_fold(target, deletes, out);
+    buf_puts(out, " ON CONFLICT (");
     put_key(target, out);
     buf_puts(out, ") DO UPDATE SET ");
     put_sets(target, deletes, out);
-    buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING (t.xmax = 0) AS made)"
-                  " SELECT pg_catalog.count(*) FILTER (WHERE made), pg_catalog.count(*) FROM applied");
+    buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING ");
+    buf_puts(out, target->partitioned ? "1) SELECT " : "(t.xmax = 0) AS made) SELECT ");
+    if (target->partitioned)
+        put_missing(target, deletes, out);
+    else
+        buf_puts(out, "pg_catalog.count(*) FILTER (WHERE made)");
+    buf_puts(out, ", pg_catalog.count(*) FROM applied");
 }

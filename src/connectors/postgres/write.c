@@ -31,6 +31,15 @@ bool pg_write_copy_data(void *context, const void *bytes, size_t length, Err *er
     return true;
 }
 
+static bool count_fail(const PgTarget *target, int64_t sent, int64_t stored, Err *err)
+{
+    err_set(err, ERR_VERIFY_COUNTS,
+            "%" PRId64 " rows were sent to table %s, but the server stored %" PRId64 "; nothing was committed", sent,
+            target->into, stored);
+    err_fix(err, "see whether a trigger on the table drops rows, and drop or disable it");
+    return false;
+}
+
 static bool copy_end(PgSession *session, Err *err)
 {
     PgWriteState *state = session->write;
@@ -42,15 +51,10 @@ static bool copy_end(PgSession *session, Err *err)
     PGresult *result = pg_write_collect(session);
     bool ok = pg_write_ok(result);
     int64_t stored = ok ? strtoll(PQcmdTuples(result), NULL, 10) : 0;
-    if (!ok)
-        pg_write_fail(session, result, "copy rows", err);
-    else if (stored != state->copy_rows)
-        ok = err_set(err, ERR_VERIFY_COUNTS,
-                     "%" PRId64 " rows were sent to table %s, but the server stored %" PRId64 " of them",
-                     state->copy_rows, target->into, stored);
+    if (!ok) pg_write_fail(session, result, "copy rows", err);
     PQclear(result);
     target->copied += stored;
-    return ok;
+    return ok && (stored == state->copy_rows || count_fail(target, state->copy_rows, stored, err));
 }
 
 static bool exec_built(PgSession *session, const char *what, const PgTarget *target,
@@ -104,11 +108,10 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
             row++;
         int shown = encoder->key[i] == 0 && encoder->count > 1 ? 1 : 0;
         err_set(err, ERR_DATA_KEY_NULL,
-                "key column \"%s\" is NULL in %" PRId64
-                " rows of a batch, one of them with %s = %s; a row without a key "
-                "cannot be merged",
-                encoder->fields[encoder->key[i]].name, column->nulls, encoder->fields[shown].name,
-                pg_encode_describe(&batch->columns[shown], row, text, sizeof text));
+                "key column \"%s\" is NULL in the row with %s = %s (%" PRId64 " such rows among %" PRId64
+                "); a row without a key cannot be merged",
+                encoder->fields[encoder->key[i]].name, encoder->fields[shown].name,
+                pg_encode_describe(&batch->columns[shown], row, text, sizeof text), column->nulls, batch->rows);
         err_fix(err, "leave such rows out (where: %s is not null), name another key, or write with append",
                 encoder->fields[encoder->key[i]].name);
         return false;
@@ -184,8 +187,7 @@ static bool check_stream(const PgTarget *target, int64_t expected, Err *err)
             "stream %s: %" PRId64 " rows were handed over, %" PRId64 " were received and %" PRId64
             " are at the server; nothing was committed",
             target->stream->stream, expected, target->rows, target->copied);
-    err_fix(err, "run again; if it repeats, a trigger or rule on table %s drops rows, or it is a fault of openetl",
-            target->into);
+    err_fix(err, "run again; if it repeats, please report it: it is a fault of openetl");
     return false;
 }
 
@@ -294,6 +296,7 @@ static bool pg_commit(Session *session, Epoch *epoch, ApplyCounts *counts, Err *
 
 const DestOps pg_dest_ops = {
     .inspect = pg_inspect,
+    .storage = pg_write_storage,
     .last_commits = pg_last_commits,
     .commits = pg_commits,
     .prepare = pg_prepare,

@@ -28,6 +28,7 @@ typedef struct PgTarget {
     const char *into;         /* where rows go: `table`, or under overwrite the new table beside it */
     const char *stage;        /* the temporary table rows pass through; NULL: COPY straight into `into` */
     bool has_op, has_deleted; /* whether `into` has these columns */
+    bool partitioned;
     PgEncoder encoder;
     bool stage_made; /* in this epoch */
     int64_t rows;    /* given to stage() in this epoch; ordinals count the same way */

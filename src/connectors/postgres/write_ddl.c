@@ -120,6 +120,11 @@ static bool widen_column(PgSession *session, const char *schema, const char *tab
         return false;
     }
     if (!run(session, "widen a column", &sql, err)) {
+        if (err->code == ERR_DEST_WRITE) {
+            err->code = ERR_DEST_SCHEMA;
+            err_fix(err,
+                    "drop what depends on the column, run again and make it anew, or write to another table (as: …)");
+        }
         err_at(err, "column %s", field->name);
         return false;
     }
@@ -178,7 +183,7 @@ bool pg_write_align(PgSession *session, const DestStream *stream, const char *sc
         !add_own(session, stream, schema, table, &found->dest, said, err))
         return false;
     for (int i = 0; i < drift.kept_count; i++)
-        pg_said_add(said, "kept column %s, which the stream no longer has: NULL in new rows", drift.kept[i]);
+        pg_said_add(said, "kept column %s, which the stream does not have", drift.kept[i]);
     return true;
 }
 

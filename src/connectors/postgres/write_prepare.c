@@ -200,6 +200,7 @@ static bool choose_encoder(PgSession *session, PgTarget *target, Err *err)
     if (!pg_write_inspect(session, target->schema, target->into, stream, arena, &found, err)) return false;
     target->has_op = found.dest.has_op;
     target->has_deleted = found.dest.has_deleted;
+    target->partitioned = found.partitioned;
     int *key = arena_array(arena, int, stream->key_count);
     int keys = 0;
     for (int i = 0; i < stream->key_count; i++) {

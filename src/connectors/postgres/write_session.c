@@ -81,7 +81,6 @@ static const Remedy REMEDIES[] = {
      "a PostgreSQL row has at most 8160 bytes beside its long values, an index entry 2704: leave columns out (columns: "
      "{ exclude: … }), or use a shorter key"},
     {"42P07", ERR_DEST_SCHEMA, "a relation of that name exists and is none of openetl's: rename or drop it"},
-    {"0A000", ERR_DEST_SCHEMA, "drop what depends on the column, run again, and make it anew"},
     {"2BP01", ERR_DEST_SCHEMA, "drop what depends on the table, run again, and make it anew"},
 };
 
@@ -97,6 +96,17 @@ static bool lost(PgSession *session, const PGresult *result, const char *what, E
     return false;
 }
 
+/* Where a COPY met it: "COPY orders, line 5, column total", among other lines of context. */
+static void at_copy(const PGresult *result, Err *err)
+{
+    const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+    while (context != NULL && strncmp(context, "COPY ", 5) != 0) {
+        context = strchr(context, '\n');
+        if (context != NULL) context++;
+    }
+    if (context != NULL) err_at(err, "%.*s", (int)strcspn(context, "\n"), context);
+}
+
 bool pg_write_fail(PgSession *session, const PGresult *result, const char *what, Err *err)
 {
     if (PQstatus(session->conn) == CONNECTION_BAD || result == NULL) return lost(session, result, what, err);
@@ -109,8 +119,7 @@ bool pg_write_fail(PgSession *session, const PGresult *result, const char *what,
         err_fix(err, "%s", REMEDIES[i].fix);
         break;
     }
-    const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
-    if (context != NULL && strncmp(context, "COPY ", 5) == 0) err_at(err, "%.*s", (int)strcspn(context, "\n"), context);
+    at_copy(result, err);
     return false;
 }
 
