@@ -24,11 +24,11 @@ static void print_json(Invocation *invocation, const Planning *planning)
         json_t *item = json_object();
         json_object_set_new(item, "change", json_string(WORDS[change->change]));
         json_object_set_new(item, "kind", json_string(resource_kind_name(change->resource->kind)));
-        json_object_set_new(item, "name", json_text(change->resource->name));
+        json_object_set_new(item, "name", json_shown(change->resource->name));
         json_object_set_new(item, "version", json_string(change->version));
         json_array_append_new(list, item);
     }
-    json_object_set_new(answer, "workspace", json_text(planning->plan.workspace));
+    json_object_set_new(answer, "workspace", json_shown(planning->plan.workspace));
     json_object_set_new(answer, "applied", list);
     answer_json(invocation, answer);
 }

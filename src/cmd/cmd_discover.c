@@ -82,10 +82,10 @@ static void print_json(const Discovery *discovery, const Buf *changes)
     json_t *answer = catalog_to_json(&discovery->now), *lines = json_array();
     for (const char *p = buf_text(changes); *p != '\0';) {
         const char *end = strchrnul(p, '\n');
-        json_array_append_new(lines, json_text(arena_strndup(discovery->invocation->arena, p, (size_t)(end - p))));
+        json_array_append_new(lines, json_shown(arena_strndup(discovery->invocation->arena, p, (size_t)(end - p))));
         p = *end == '\0' ? end : end + 1;
     }
-    json_object_set_new(answer, "connection", json_text(discovery->connection->name));
+    json_object_set_new(answer, "connection", json_shown(discovery->connection->name));
     json_object_set_new(answer, "changed_since", json_time(changes->length > 0 ? discovery->before_us : 0));
     json_object_set_new(answer, "changes", lines);
     answer_json(discovery->invocation, answer);

@@ -127,8 +127,8 @@ static void print_reset(Invocation *invocation, const char *pipeline, const char
         json_t *answer = json_object(), *list = json_array();
         for (int i = 0; i < count; i++)
             if (stream == NULL || strcmp(marks[i].stream, stream) == 0)
-                json_array_append_new(list, json_text(marks[i].stream));
-        json_object_set_new(answer, "pipeline", json_text(pipeline));
+                json_array_append_new(list, json_shown(marks[i].stream));
+        json_object_set_new(answer, "pipeline", json_shown(pipeline));
         json_object_set_new(answer, "reset", list);
         answer_json(invocation, answer);
         return;

@@ -54,15 +54,15 @@ static json_t *commit_json(const CommitLine *line)
     json_t *object = json_object();
     json_object_set_new(object, "epoch", json_integer(record->epoch));
     json_object_set_new(object, "committed_at", json_time(record->committed_at_us));
-    json_object_set_new(object, "run_id", json_text(record->run_id));
+    json_object_set_new(object, "run_id", json_shown(record->run_id));
     json_object_set_new(object, "attempt", json_integer(record->attempt));
-    json_object_set_new(object, "stream", json_text(record->stream));
+    json_object_set_new(object, "stream", json_shown(record->stream));
     json_object_set_new(object, "rows", json_integer(record->rows));
     json_object_set_new(object, "guarantee", json_string(guarantee_name(record->guarantee)));
     json_object_set_new(object, "planned",
                         line->planned_known ? json_string(guarantee_name(line->planned)) : json_null());
     json_object_set_new(object, "forced", json_boolean(record->forced));
-    json_object_set_new(object, "watermark", json_text(record->watermark));
+    json_object_set_new(object, "watermark", json_shown(record->watermark));
     return object;
 }
 
@@ -71,7 +71,7 @@ json_t *commits_json(const CommitLines *commits)
     json_t *object = json_object(), *list = json_array();
     for (int i = 0; i < commits->count; i++)
         json_array_append_new(list, commit_json(&commits->items[i]));
-    json_object_set_new(object, "pipeline", json_text(commits->pipeline));
+    json_object_set_new(object, "pipeline", json_shown(commits->pipeline));
     json_object_set_new(object, "read_from", json_string(commits->from_destination ? "destination" : "state"));
     json_object_set_new(object, "unreachable",
                         commits->unreachable == NULL ? json_null() : json_error(commits->unreachable));
@@ -136,19 +136,19 @@ void pipeline_state_print(const PipelineState *state, bool color, Arena *arena, 
 static json_t *position_json(const char *text)
 {
     json_t *position = text == NULL ? NULL : json_loads(text, 0, NULL);
-    return position != NULL ? position : json_text(text);
+    return position != NULL ? position : json_shown(text);
 }
 
 static json_t *last_json(const CommitRecord *record)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "stream", json_text(record->stream));
+    json_object_set_new(object, "stream", json_shown(record->stream));
     json_object_set_new(object, "epoch", json_integer(record->epoch));
     json_object_set_new(object, "committed_at", json_time(record->committed_at_us));
-    json_object_set_new(object, "run_id", json_text(record->run_id));
+    json_object_set_new(object, "run_id", json_shown(record->run_id));
     json_object_set_new(object, "rows", json_integer(record->rows));
     json_object_set_new(object, "guarantee", json_string(guarantee_name(record->guarantee)));
-    json_object_set_new(object, "watermark", json_text(record->watermark));
+    json_object_set_new(object, "watermark", json_shown(record->watermark));
     json_object_set_new(object, "position", position_json(record->position));
     return object;
 }
@@ -160,11 +160,11 @@ json_t *pipeline_state_json(const PipelineState *state)
         json_array_append_new(streams, last_json(&state->last.items[i]));
     for (int i = 0; i < state->reset_count; i++) {
         json_t *mark = json_object();
-        json_object_set_new(mark, "stream", json_text(state->resets[i].stream));
+        json_object_set_new(mark, "stream", json_shown(state->resets[i].stream));
         json_object_set_new(mark, "asked_at", json_time(state->resets[i].asked_at_us));
         json_array_append_new(resets, mark);
     }
-    json_object_set_new(object, "pipeline", json_text(state->pipeline));
+    json_object_set_new(object, "pipeline", json_shown(state->pipeline));
     json_object_set_new(object, "running", state->running == NULL ? json_null() : run_record_json(state->running));
     json_object_set_new(object, "streams", streams);
     json_object_set_new(object, "resets", resets);

@@ -88,13 +88,13 @@ static json_t *connector_json(const Connector *connector)
         json_object_set_new(item, "name", json_string(key->name));
         json_object_set_new(item, "required", json_boolean(key->required));
         json_object_set_new(item, "secret", json_boolean(key->secret));
-        json_object_set_new(item, "help", json_text(key->help));
+        json_object_set_new(item, "help", json_shown(key->help));
         json_array_append_new(keys, item);
     }
     for (size_t i = 0; i < sizeof connector->url_schemes / sizeof *connector->url_schemes; i++)
         if (connector->url_schemes[i] != NULL) json_array_append_new(schemes, json_string(connector->url_schemes[i]));
     json_object_set_new(object, "name", json_string(connector->name));
-    json_object_set_new(object, "summary", json_text(connector->summary));
+    json_object_set_new(object, "summary", json_shown(connector->summary));
     json_object_set_new(object, "url_schemes", schemes);
     json_object_set_new(object, "source", source_json(connector));
     json_object_set_new(object, "destination", destination_json(connector));

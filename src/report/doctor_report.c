@@ -37,10 +37,10 @@ json_t *doctor_json(const DoctorReport *report)
         json_t *check = json_object();
         json_object_set_new(check, "ok", json_boolean(line->ok));
         json_object_set_new(check, "kind", json_string(resource_kind_name(line->kind)));
-        json_object_set_new(check, "name", json_text(line->name));
-        json_object_set_new(check, "check", json_text(line->check));
-        json_object_set_new(check, "detail", json_text(line->detail));
-        json_object_set_new(check, "fix", json_text(line->fix));
+        json_object_set_new(check, "name", json_shown(line->name));
+        json_object_set_new(check, "check", json_shown(line->check));
+        json_object_set_new(check, "detail", json_shown(line->detail));
+        json_object_set_new(check, "fix", json_shown(line->fix));
         json_array_append_new(checks, check);
     }
     json_object_set_new(object, "ok", json_boolean(report->red == 0));

@@ -222,8 +222,8 @@ static void log_stream_json(const StreamProgress *stream, int64_t epoch, const F
     json_object_set_new(line, "time", json_time(clock_wall_us()));
     json_object_set_new(line, "level", json_string("info"));
     json_object_set_new(line, "message", json_string("progress"));
-    json_object_set_new(line, "pipeline", json_text(display.pipeline));
-    json_object_set_new(line, "stream", json_text(stream->name));
+    json_object_set_new(line, "pipeline", json_shown(display.pipeline));
+    json_object_set_new(line, "stream", json_shown(stream->name));
     json_object_set_new(line, "phase", json_string(PHASES[f->phase]));
     json_object_set_new(line, "rows_read", json_integer(f->rows));
     json_object_set_new(line, "rows_committed", json_integer(f->committed));

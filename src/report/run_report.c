@@ -58,8 +58,8 @@ void run_summary_print(const char *pipeline, const RunResult *result, const Err 
 static json_t *stream_json(const StreamResult *stream)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "stream", json_text(stream->name));
-    json_object_set_new(object, "table", json_text(stream->table));
+    json_object_set_new(object, "stream", json_shown(stream->name));
+    json_object_set_new(object, "table", json_shown(stream->table));
     json_object_set_new(object, "rows_read", json_integer(stream->rows_read));
     json_object_set_new(object, "rows_inserted", json_integer(stream->rows_inserted));
     json_object_set_new(object, "rows_updated", json_integer(stream->rows_updated));
@@ -67,8 +67,8 @@ static json_t *stream_json(const StreamResult *stream)
     json_object_set_new(object, "bytes", json_integer(stream->bytes));
     json_object_set_new(object, "null_cursors", json_integer(stream->null_cursors));
     json_object_set_new(object, "verified_empty", json_boolean(stream->verified_empty));
-    json_object_set_new(object, "range_lower", json_text(stream->range_lower));
-    json_object_set_new(object, "range_upper", json_text(stream->range_upper));
+    json_object_set_new(object, "range_lower", json_shown(stream->range_lower));
+    json_object_set_new(object, "range_upper", json_shown(stream->range_upper));
     return object;
 }
 
@@ -77,8 +77,8 @@ json_t *run_summary_json(const char *pipeline, const RunResult *result, const Er
     json_t *object = json_object(), *streams = json_array();
     for (int i = 0; i < result->stream_count; i++)
         json_array_append_new(streams, stream_json(&result->streams[i]));
-    json_object_set_new(object, "pipeline", json_text(pipeline));
-    json_object_set_new(object, "run_id", json_text(result->run_id[0] == '\0' ? NULL : result->run_id));
+    json_object_set_new(object, "pipeline", json_shown(pipeline));
+    json_object_set_new(object, "run_id", json_shown(result->run_id[0] == '\0' ? NULL : result->run_id));
     json_object_set_new(object, "state", json_string(failure == NULL ? "success" : outcome(failure)));
     json_object_set_new(object, "attempts", json_integer(result->attempts));
     json_object_set_new(object, "epochs", json_integer(result->epochs));
@@ -146,22 +146,22 @@ void runs_print(const RunList *runs, int64_t now_us, bool color, Arena *arena, B
 json_t *run_record_json(const RunRecord *run)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "run_id", json_text(run->run_id));
+    json_object_set_new(object, "run_id", json_shown(run->run_id));
     json_object_set_new(object, "attempt", json_integer(run->attempt));
-    json_object_set_new(object, "pipeline", json_text(run->pipeline));
-    json_object_set_new(object, "kind", json_text(run->kind));
-    json_object_set_new(object, "range_lower", json_text(run->range_lower));
-    json_object_set_new(object, "range_upper", json_text(run->range_upper));
+    json_object_set_new(object, "pipeline", json_shown(run->pipeline));
+    json_object_set_new(object, "kind", json_shown(run->kind));
+    json_object_set_new(object, "range_lower", json_shown(run->range_lower));
+    json_object_set_new(object, "range_upper", json_shown(run->range_upper));
     json_object_set_new(object, "state", json_string(run_state_name(run->state)));
-    json_object_set_new(object, "trigger", json_text(run->trigger));
+    json_object_set_new(object, "trigger", json_shown(run->trigger));
     json_object_set_new(object, "started_at", json_time(run->started_at_us));
     json_object_set_new(object, "heartbeat_at", json_time(run->heartbeat_at_us));
     json_object_set_new(object, "finished_at", json_time(run->finished_at_us));
     json_object_set_new(object, "rows_read", json_integer(run->rows_read));
     json_object_set_new(object, "rows_committed", json_integer(run->rows_committed));
-    json_object_set_new(object, "error_code", json_text(run->error_code));
-    json_object_set_new(object, "error", json_text(run->error));
-    json_object_set_new(object, "host", json_text(run->host));
+    json_object_set_new(object, "error_code", json_shown(run->error_code));
+    json_object_set_new(object, "error", json_shown(run->error));
+    json_object_set_new(object, "host", json_shown(run->host));
     json_object_set_new(object, "pid", json_integer(run->pid));
     return object;
 }

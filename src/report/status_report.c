@@ -119,15 +119,15 @@ static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena
     json_t *object = json_object(), *watermarks = json_object();
     for (int i = 0; i < status->commits.count; i++)
         json_object_set_new(watermarks, text_visible(status->commits.items[i].stream, arena),
-                            json_text(status->commits.items[i].watermark));
-    json_object_set_new(object, "pipeline", json_text(status->pipeline));
-    json_object_set_new(object, "schedule", json_text(schedule_text(status->resource, arena)));
+                            json_shown(status->commits.items[i].watermark));
+    json_object_set_new(object, "pipeline", json_shown(status->pipeline));
+    json_object_set_new(object, "schedule", json_shown(schedule_text(status->resource, arena)));
     json_object_set_new(object, "running", json_boolean(status->last != NULL && status->last->state == RUN_RUNNING));
     json_object_set_new(object, "last_run", status->last == NULL ? json_null() : run_record_json(status->last));
     json_object_set_new(object, "last_success_at",
                         json_time(status->last_success == NULL ? 0 : status->last_success->finished_at_us));
     json_object_set_new(object, "next_run_at", json_time(next_run_us(status, now_us)));
-    json_object_set_new(object, "alert", json_text(alert_text(status, now_us, arena)));
+    json_object_set_new(object, "alert", json_shown(alert_text(status, now_us, arena)));
     json_object_set_new(object, "watermarks", watermarks);
     return object;
 }

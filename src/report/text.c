@@ -230,7 +230,7 @@ bool text_parse_since(const char *text, int64_t now_us, int64_t *from_us)
 
 /* ---- JSON ---- */
 
-json_t *json_text(const char *text)
+json_t *json_shown(const char *text)
 {
     if (text == NULL) return json_null();
     json_t *string = json_string(text);
@@ -254,8 +254,8 @@ json_t *json_error(const Err *err)
 {
     json_t *object = json_object();
     json_object_set_new(object, "code", json_string(err_word(err->code)));
-    json_object_set_new(object, "message", json_text(err->message));
-    json_object_set_new(object, "at", json_text(err->at[0] == '\0' ? NULL : err->at));
-    json_object_set_new(object, "fix", json_text(err->fix[0] == '\0' ? NULL : err->fix));
+    json_object_set_new(object, "message", json_shown(err->message));
+    json_object_set_new(object, "at", json_shown(err->at[0] == '\0' ? NULL : err->at));
+    json_object_set_new(object, "fix", json_shown(err->fix[0] == '\0' ? NULL : err->fix));
     return object;
 }

@@ -34,7 +34,7 @@ bool text_parse_day(const char *text, int64_t now_us, int64_t *from_us);
 bool text_parse_since(const char *text, int64_t now_us, int64_t *from_us);
 
 /* A JSON string, with bytes that are not UTF-8 shown; null for NULL. */
-json_t *json_text(const char *text);
+json_t *json_shown(const char *text);
 /* RFC 3339 in UTC; null for 0. */
 json_t *json_time(int64_t wall_us);
 /* {"code", "message", "at", "fix"}; at and fix null when not set. */
