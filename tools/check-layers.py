@@ -48,6 +48,9 @@ CLIENTS = {
     "microhttpd.h": ["serve"],
 }
 
+# Asks each library for its version, and nothing else of it.
+VERSIONS = "cmd/cmd_version.c"
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -91,7 +94,7 @@ def fault_of_own(source, included):
 
 def fault_of_client(source, header):
     homes = CLIENTS.get(header)
-    if homes is None or any(covers(home, source) for home in homes):
+    if homes is None or source == VERSIONS or any(covers(home, source) for home in homes):
         return None
     return f"<{header}> is a client library of {', '.join(homes)} only"
 
