@@ -27,6 +27,14 @@ static bool read_destination(Invocation *invocation, const ResourceSet *all, con
     return ok;
 }
 
+/* Newest first, and the streams of one epoch by name. */
+static int newest_first(const void *a, const void *b)
+{
+    const CommitRecord *left = a, *right = b;
+    if (left->epoch != right->epoch) return left->epoch < right->epoch ? 1 : -1;
+    return strcmp(left->stream, right->stream);
+}
+
 static bool add_promises(Invocation *invocation, State *state, const CommitList *list, CommitLines *lines, Err *err)
 {
     CommitLine *items = arena_array(invocation->arena, CommitLine, list->count + 1);
@@ -74,6 +82,7 @@ static int checkpoints_run(Invocation *invocation)
         if (!state_commits(state, pipeline->name, limit, invocation->arena, &list, &err))
             return command_fail(invocation, &err);
     }
+    if (list.count > 0) qsort(list.items, (size_t)list.count, sizeof *list.items, newest_first);
     if (!add_promises(invocation, state, &list, &lines, &err)) return command_fail(invocation, &err);
     print_answer(invocation, &lines);
     return ANSWER_DONE;
@@ -81,7 +90,7 @@ static int checkpoints_run(Invocation *invocation)
 
 static const Option OPTIONS[] = {
     OPTION_FILE,
-    {"limit", 0, "N", false, "at most N commits of a stream each (default 50)"},
+    {"limit", 0, "N", false, "at most N lines (default 50)"},
     {NULL, 0, NULL, false, NULL},
 };
 

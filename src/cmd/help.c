@@ -67,6 +67,8 @@ void help_group(const Command *const *commands, const char *group, Buf *out)
 static void usage_line(const Command *command, Buf *out)
 {
     buf_printf(out, "openetl %s [options]", command->name);
+    for (const Option *o = command->options; o != NULL && o->name != NULL; o++)
+        if (strcmp(o->name, "file") == 0) buf_puts(out, command->arguments == NULL ? " -f FILE|DIR" : " [-f FILE|DIR]");
     if (command->arguments != NULL) buf_printf(out, " %s", command->arguments);
 }
 

@@ -130,10 +130,10 @@ static void check_pipeline(Doctor *doctor, const Resource *resource)
     }
     if (plan.problem_count > 0) return;
     line.ok = true;
-    line.detail =
-        arena_printf(doctor->arena, "%d stream%s, %s%s%s", plan.stream_count, plan.stream_count == 1 ? "" : "s",
-                     guarantee_name(weakest(&plan)), plan.stream_count > 1 ? " or better" : "",
-                     plan.warning_count > 0 ? "; openetl plan shows warnings" : "");
+    line.detail = arena_printf(doctor->arena, "%d stream%s, %s%s%s", plan.stream_count,
+                               plan.stream_count == 1 ? "" : "s", guarantee_name(weakest(&plan)),
+                               plan.stream_count > 1 && weakest(&plan) < EXACTLY_ONCE ? " or better" : "",
+                               plan.warning_count > 0 ? "; openetl plan shows warnings" : "");
     add_line(doctor, line);
 }
 

@@ -101,6 +101,7 @@ static bool may_be_incremental(const InitChooser *chooser)
 static const char *size_text(const CatalogTable *table, Arena *arena)
 {
     if (table->estimated_rows < 0) return "its size is not known";
+    if (table->estimated_rows == 0) return "no rows yet, by the source's estimate";
     return arena_printf(arena, "about %s row%s", with_commas(table->estimated_rows, arena),
                         table->estimated_rows == 1 ? "" : "s");
 }
