@@ -166,7 +166,7 @@ static bool parse_count(const char *text, int64_t *count)
 static void set_overlap(Draft *draft, StreamPlan *stream)
 {
     const char *overlap = stream->given->overlap;
-    if (overlap == NULL) return;
+    if (overlap == NULL || strcmp(overlap, "0") == 0) return;
     TypeId id = stream->cursor_type.id;
     char text[TYPE_TEXT_BYTES];
     type_format(&stream->cursor_type, text, sizeof(text));
@@ -209,18 +209,7 @@ static bool check_cursor_type(Draft *draft, const StreamPlan *stream, const Cata
 static void set_cursor(Draft *draft, StreamPlan *stream)
 {
     const char *cursor = stream->given->cursor;
-    if (stream->sync != SYNC_INCREMENTAL) {
-        if (cursor != NULL) {
-            draft_note(draft, "%s: cursor is for sync: incremental, so it does nothing under %s", stream->name,
-                       sync_name(stream->sync));
-        }
-        return;
-    }
-    if (cursor == NULL) {
-        draft_problem(draft, "%s.cursor: stream \"%s\" is incremental, so it needs a cursor column", stream->path,
-                      stream->name);
-        return;
-    }
+    if (stream->sync != SYNC_INCREMENTAL) return;
     if (!check_column(draft, stream, "cursor", cursor)) return;
     int index = schema_find(&stream->schema, cursor);
     if (index < 0) {

@@ -121,10 +121,6 @@ static const char *suggest_stream(const Draft *draft, const char *name)
 
 static void add_named(Draft *draft, const StreamResource *given, const char *path)
 {
-    if (is_taken(draft->plan, given->name)) {
-        draft_problem(draft, "%s.name: stream \"%s\" is listed twice", path, given->name);
-        return;
-    }
     const CatalogTable *table = catalog_find(&draft->catalog, given->name);
     if (table == NULL) {
         draft_problem(draft, "%s.name: connection \"%s\" has no table \"%s\"%s", path, draft->plan->pipeline->source,
