@@ -1,4 +1,5 @@
 #include "cmd/common.h"
+#include "config/suggest.h"
 #include "plan/plan.h"
 #include "report/text.h"
 
@@ -36,14 +37,28 @@ static bool open_and_discover(Discovery *discovery, Err *err)
     return ok;
 }
 
+/* The nearest table of the catalog read before. */
+static const char *nearest_table(const Discovery *discovery, const char *name)
+{
+    Arena *arena = discovery->invocation->arena;
+    const char **names = arena_array(arena, const char *, discovery->before.count + 1);
+    for (int i = 0; i < discovery->before.count; i++)
+        names[i] = table_stream_name(&discovery->before.tables[i], arena);
+    return suggest_name(name, names, discovery->before.count);
+}
+
 /* The room leaves out what it does not find; here that is a mistake of the one who asked. */
 static bool check_tables(const Discovery *discovery, Err *err)
 {
     for (int i = 0; i < discovery->only_count; i++) {
         if (catalog_find(&discovery->now, discovery->only[i]) != NULL) continue;
+        const char *near = nearest_table(discovery, discovery->only[i]);
         err_set(err, ERR_SOURCE_MISSING, "there is no table \"%s\"", discovery->only[i]);
         err_at(err, "connection %s", discovery->connection->name);
-        err_fix(err, "openetl discover %s lists all tables", discovery->connection->name);
+        if (near != NULL)
+            err_fix(err, "did you mean %s?", near);
+        else
+            err_fix(err, "openetl discover %s lists all tables", discovery->connection->name);
         return false;
     }
     return true;
@@ -79,13 +94,15 @@ static void print_text(const Discovery *discovery, const Buf *changes)
 
 static void print_json(const Discovery *discovery, const Buf *changes)
 {
-    json_t *answer = catalog_to_json(&discovery->now), *lines = json_array();
+    json_t *answer = json_object(), *catalog = catalog_to_json(&discovery->now), *lines = json_array();
     for (const char *p = buf_text(changes); *p != '\0';) {
         const char *end = strchrnul(p, '\n');
         json_array_append_new(lines, json_shown(arena_strndup(discovery->invocation->arena, p, (size_t)(end - p))));
         p = *end == '\0' ? end : end + 1;
     }
     json_object_set_new(answer, "connection", json_shown(discovery->connection->name));
+    json_object_update(answer, catalog);
+    json_decref(catalog);
     json_object_set_new(answer, "changed_since", json_time(changes->length > 0 ? discovery->before_us : 0));
     json_object_set_new(answer, "changes", lines);
     answer_json(discovery->invocation, answer);
@@ -118,9 +135,10 @@ static int discover_run(Invocation *invocation)
     ResourceSet all = resources_join(&given, &stored, invocation->arena);
     const char *name = invocation->args[0];
     if (!resource_require(&all, RESOURCE_CONNECTION, name, invocation->arena, &discovery.connection, &err) ||
-        !open_and_discover(&discovery, &err) || !check_tables(&discovery, &err) ||
+        !open_and_discover(&discovery, &err) ||
         !state_catalog_get(discovery.state, name, invocation->arena, &discovery.known_before, &discovery.before,
                            &discovery.before_us, &err) ||
+        !check_tables(&discovery, &err) ||
         !state_catalog_put(discovery.state, name, &discovery.now, discovery.only_count == 0, &err))
         return command_fail(invocation, &err);
     print_answer(&discovery);

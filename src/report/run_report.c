@@ -36,8 +36,12 @@ void run_summary_print(const char *pipeline, const RunResult *result, const Err 
 {
     static const TableColumn COLUMNS[] = {{"stream", ALIGN_LEFT},   {"read", ALIGN_RIGHT},    {"inserted", ALIGN_RIGHT},
                                           {"updated", ALIGN_RIGHT}, {"skipped", ALIGN_RIGHT}, {"", ALIGN_LEFT}};
-    buf_printf(out, "%s: %s in %s, %s%s", pipeline, outcome(failure), text_duration(result->duration_us, arena),
-               text_plural(result->epochs, "commit", "commits", arena), failure == NULL ? "" : " kept");
+    buf_printf(out, "%s: %s in %s, ", pipeline, outcome(failure), text_duration(result->duration_us, arena));
+    if (result->epochs == 0)
+        buf_puts(out, "nothing committed");
+    else
+        buf_printf(out, "%s%s", text_plural(result->epochs, "commit", "commits", arena),
+                   failure == NULL ? "" : " kept");
     if (result->attempts > 1) buf_printf(out, ", %d attempts", result->attempts);
     if (result->run_id[0] != '\0') buf_printf(out, ", run %s", result->run_id);
     buf_putc(out, '\n');

@@ -156,7 +156,39 @@ static bool name_sides(const InitSpec *spec, Arena *arena, Side *from, Side *to,
 /* ---- the source's catalog
  * -------------------------------------------------------------------------------------------- */
 
-static bool read_catalog(const InitSpec *spec, const Side *from, Arena *arena, Catalog *catalog, Err *err)
+/* Where the source has no estimate the rows are counted: the choice of the sync depends on them. */
+static bool count_table(const InitSpec *spec, const Side *from, Session *session, CatalogTable *table, Arena *arena,
+                        bool *counted, Err *err)
+{
+    *counted = false;
+    if (table->estimated_rows >= 0 || table->column_count == 0 || table->kind == TABLE_VIEW ||
+        table->kind == TABLE_FOREIGN)
+        return true;
+    Schema schema = {.fields = arena_array(arena, Field, table->column_count), .count = table->column_count};
+    for (int i = 0; i < table->column_count; i++)
+        schema.fields[i] = (Field){table->columns[i].name, table->columns[i].type, table->columns[i].nullable};
+    ReadSpec read = {
+        .stream = table_stream_name(table, arena),
+        .table = table,
+        .schema = &schema,
+        .sync = SYNC_FULL_REFRESH,
+        .stop = spec->stop,
+    };
+    *counted = from->connector->source->count(session, &read, &table->estimated_rows, err);
+    return *counted;
+}
+
+static bool count_tables(const InitSpec *spec, const Side *from, Session *session, Catalog *catalog, Arena *arena,
+                         bool **counted, Err *err)
+{
+    *counted = arena_array(arena, bool, catalog->count + 1);
+    for (int i = 0; i < catalog->count; i++)
+        if (!count_table(spec, from, session, &catalog->tables[i], arena, &(*counted)[i], err)) return false;
+    return true;
+}
+
+static bool read_catalog(const InitSpec *spec, const Side *from, Arena *arena, Catalog *catalog, bool **counted,
+                         Err *err)
 {
     ConnectorConfig config = {.connection = from->name, .entries = &from->config, .count = 1};
     OpenSpec open = {
@@ -169,7 +201,8 @@ static bool read_catalog(const InitSpec *spec, const Side *from, Arena *arena, C
     Session *session;
     const ConnectorOps *ops = from->connector->ops;
     if (!ops->open(&open, &session, err)) return false;
-    bool ok = ops->discover(session, spec->tables, spec->table_count, arena, catalog, err);
+    bool ok = ops->discover(session, spec->tables, spec->table_count, arena, catalog, err) &&
+              count_tables(spec, from, session, catalog, arena, counted, err);
     ops->close(session);
     for (int i = 0; ok && i < spec->table_count; i++) {
         if (catalog_find(catalog, spec->tables[i]) != NULL) continue;
@@ -200,7 +233,7 @@ static const char *namespace_of(const char *name, Arena *arena)
 }
 
 static void put_pipeline(Buf *out, const InitSpec *spec, const Side *from, const Side *to, const Catalog *catalog,
-                         Arena *arena, InitResult *result)
+                         const bool *counted, Arena *arena, InitResult *result)
 {
     const char *write = to->connector->capabilities.overwrites ? "overwrite" : "append";
     buf_printf(out,
@@ -212,6 +245,7 @@ static void put_pipeline(Buf *out, const InitSpec *spec, const Side *from, const
         .source = from->connector,
         .destination = to->connector,
         .catalog = catalog,
+        .counted = counted,
         .named = spec->table_count > 0,
         .arena = arena,
     };
@@ -230,6 +264,7 @@ bool init_make(const InitSpec *spec, Arena *arena, InitResult *result, Err *err)
 {
     Side from = {0}, to = {0};
     Catalog catalog = {0};
+    bool *counted = NULL;
     *result = (InitResult){0};
     if (!find_side("--from", spec->from, arena, &from, err) || !find_side("--to", spec->to, arena, &to, err))
         return false;
@@ -237,14 +272,14 @@ bool init_make(const InitSpec *spec, Arena *arena, InitResult *result, Err *err)
         return err_set(err, ERR_USAGE, "--from: connector %s cannot be read from", from.connector->name);
     if (to.connector->destination == NULL)
         return err_set(err, ERR_USAGE, "--to: connector %s cannot be written to", to.connector->name);
-    if (!name_sides(spec, arena, &from, &to, result, err) || !read_catalog(spec, &from, arena, &catalog, err))
+    if (!name_sides(spec, arena, &from, &to, result, err) || !read_catalog(spec, &from, arena, &catalog, &counted, err))
         return false;
     Buf out;
     buf_init(&out, YAML_MAX_BYTES);
     buf_printf(&out, "# Written by: openetl init. Read it, change it, then: openetl plan -f FILE\n");
     put_connection(&out, &from, arena);
     put_connection(&out, &to, arena);
-    put_pipeline(&out, spec, &from, &to, &catalog, arena, result);
+    put_pipeline(&out, spec, &from, &to, &catalog, counted, arena, result);
     result->yaml = arena_strndup(arena, buf_text(&out), out.length);
     buf_release(&out);
     return true;

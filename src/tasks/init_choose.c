@@ -55,10 +55,12 @@ const char *yaml_quote(const char *text, bool always, Arena *arena)
     return quoted;
 }
 
-/* A name inside a comment: on one line. */
+/* Text inside a comment stays on one line. */
 static const char *in_comment(const char *text, Arena *arena)
 {
-    return is_plain(text) ? text : yaml_quote(text, true, arena);
+    for (const char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7F) return yaml_quote(text, true, arena);
+    return text;
 }
 
 static const char *key_list(const CatalogTable *table, Arena *arena)
@@ -98,11 +100,13 @@ static bool may_be_incremental(const InitChooser *chooser)
     return chooser->source->capabilities.syncs[SYNC_INCREMENTAL] && chooser->destination->capabilities.merges;
 }
 
-static const char *size_text(const CatalogTable *table, Arena *arena)
+static const char *size_text(const InitChooser *chooser, const CatalogTable *table)
 {
+    Arena *arena = chooser->arena;
+    bool counted = chooser->counted[table - chooser->catalog->tables];
     if (table->estimated_rows < 0) return "its size is not known";
-    if (table->estimated_rows == 0) return "no rows yet, by the source's estimate";
-    return arena_printf(arena, "about %s row%s", with_commas(table->estimated_rows, arena),
+    if (table->estimated_rows == 0) return counted ? "no rows yet" : "no rows yet, by the source's estimate";
+    return arena_printf(arena, "%s%s row%s", counted ? "" : "about ", with_commas(table->estimated_rows, arena),
                         table->estimated_rows == 1 ? "" : "s");
 }
 
@@ -110,7 +114,7 @@ static const char *size_text(const CatalogTable *table, Arena *arena)
 static const char *whole_reason(const InitChooser *chooser, const CatalogTable *table, const CatalogColumn *cursor)
 {
     Arena *arena = chooser->arena;
-    const char *size = size_text(table, arena);
+    const char *size = size_text(chooser, table);
     if (table->estimated_rows <= LARGE_ROWS)
         return arena_printf(arena, "%s: read whole each time, which also sees deletes", size);
     if (!may_be_incremental(chooser))
@@ -153,7 +157,7 @@ static void put_whole(const InitChooser *chooser, const CatalogTable *table, con
 {
     const char *name = table_stream_name(table, chooser->arena);
     buf_printf(out, "      # %s.%s\n", whole_reason(chooser, table, cursor),
-               table->key_count == 0 ? " It has no primary key." : "");
+               table->key_count == 0 && table->estimated_rows <= LARGE_ROWS ? " It has no primary key." : "");
     buf_printf(out, "      - name: %s\n        sync: full_refresh\n", yaml_quote(name, false, chooser->arena));
     if (table->key_count > 0)
         buf_printf(out, "        # key: [%s]   # the primary key, taken from the catalog\n",
@@ -167,7 +171,7 @@ static void put_incremental(const InitChooser *chooser, const CatalogTable *tabl
     const char *name = table_stream_name(table, arena);
     const char *column = in_comment(cursor->name, arena);
     buf_printf(out, "      # %s: only rows whose %s moved on are read. Rows deleted at the source stay.\n",
-               size_text(table, arena), column);
+               size_text(chooser, table), column);
     buf_printf(out, "      - name: %s\n        sync: incremental\n", yaml_quote(name, false, arena));
     buf_printf(out, "        cursor: %s   # NOT NULL, and named like the time of the last change\n",
                yaml_quote(cursor->name, false, arena));

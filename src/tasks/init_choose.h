@@ -8,7 +8,8 @@
 typedef struct InitChooser {
     const Connector *source, *destination;
     const Catalog *catalog;
-    bool named; /* the tables were asked for by name: views too are streams then */
+    const bool *counted; /* a table: its rows were counted, not estimated */
+    bool named;          /* the tables were asked for by name: views too are streams then */
     Arena *arena;
 } InitChooser;
 
