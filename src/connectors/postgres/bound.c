@@ -8,13 +8,14 @@ enum { WAIT_US = 30 * 1000000, POLL_US = 200 * 1000, SETTLE_US = 20 * 1000 };
 
 /* ---- the clock, held back below what is still open --------------------------------------------------------------- */
 
-/* Sessions of this database with a transaction open, other than this one. A session that has begun a statement but not
+/* Sessions of this database with a transaction open, other than this one. A client that has begun a statement but not
  * yet shown its transaction counts from the statement's start. Autovacuum writes no rows. The sessions of other roles
  * show neither to a role without pg_read_all_stats (backend_type is NULL then); that they have a transaction shows in
  * pg_locks, only not since when. */
 #define OPEN_SESSIONS                                                                                                  \
-    "(SELECT a.pid, a.usename, COALESCE(a.xact_start, CASE WHEN a.state = 'active' THEN a.query_start END) AS since, " \
-    "a.backend_type IS NULL AND a.usesysid IS NOT NULL AS hidden "                                                     \
+    "(SELECT a.pid, a.usename, COALESCE(a.xact_start, CASE WHEN a.state = 'active' AND a.backend_type = 'client "      \
+    "backend' "                                                                                                        \
+    "THEN a.query_start END) AS since, a.backend_type IS NULL AND a.usesysid IS NOT NULL AS hidden "                   \
     "FROM pg_catalog.pg_stat_activity a WHERE a.datname = pg_catalog.current_database() "                              \
     "AND a.pid <> pg_catalog.pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker') s"
 
@@ -48,7 +49,11 @@ static bool fail_unknown(const PgSession *session, const PGresult *seen, int row
                 "prepared transaction \"%s\" is open, and a prepared transaction does not show since when: rows it "
                 "commits could lie below a position saved now",
                 name);
-        err_fix(err, "end it: COMMIT PREPARED '%s' or ROLLBACK PREPARED '%s'", name, name);
+        Buf gid;
+        buf_init(&gid, 4096);
+        pg_quote_literal(&gid, name);
+        err_fix(err, "end it: COMMIT PREPARED %s or ROLLBACK PREPARED %s", buf_text(&gid), buf_text(&gid));
+        buf_release(&gid);
         return false;
     }
     const char *user = PQuser(session->conn);

@@ -62,6 +62,11 @@ static int line_length(const char *text)
     return length;
 }
 
+static bool stop_failed(const PgSession *session)
+{
+    return session->stop != NULL && stop_reason(session->stop) == STOP_FAILED;
+}
+
 static void fix_privilege(PgSession *session, const char *message, Err *err)
 {
     const char *user = PQuser(session->conn);
@@ -89,6 +94,7 @@ bool pg_fail(PgSession *session, const PGresult *result, const char *what, Err *
                             : by_role(session->role, ERR_SOURCE_QUERY, ERR_DEST_WRITE);
         return err_set(err, code, "%s: %.*s", what, line_length(text), text);
     }
+    if (strcmp(state, "57014") == 0 && stop_failed(session)) return err_set(err, ERR_STOPPED, "the run was stopped");
     const StateCode *code = state_find(state);
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
     const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
@@ -104,11 +110,6 @@ bool pg_fail(PgSession *session, const PGresult *result, const char *what, Err *
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
-
-static bool stop_failed(const PgSession *session)
-{
-    return session->stop != NULL && stop_reason(session->stop) == STOP_FAILED;
-}
 
 void pg_cancel(PgSession *session)
 {
@@ -181,8 +182,10 @@ static bool finish(PgSession *session, bool sent, const char *sql, PGresult **re
         err_set(err, ERR_STOPPED, "the run was stopped");
     } else if (!ok) {
         char what[96];
-        int length = line_length(sql);
-        snprintf(what, sizeof what, "%.*s%s", length > 80 ? 80 : length, sql, length > 80 ? "…" : "");
+        int length = line_length(sql), shown = length > 80 ? 80 : length;
+        while (shown < length && shown > 0 && ((unsigned char)sql[shown] & 0xC0) == 0x80)
+            shown--; /* not within a character */
+        snprintf(what, sizeof what, "%.*s%s", shown, sql, shown < length ? "…" : "");
         pg_fail(session, got, what, err);
     }
     if (!ok || result == NULL)
@@ -348,8 +351,8 @@ static bool connect_fail(PgSession *session, const ConnParams *params, bool time
     ErrCode which = by_role(session->role, code->source, code->destination);
     if (code->prefix[0] == '\0' || which == ERR_SOURCE_LOST || which == ERR_DEST_LOST) which = fallback;
     if (timed_out) text = "no answer within connect_timeout";
-    if (strncmp(text, "connection to server", 20) == 0 && strstr(text, " failed: ") != NULL)
-        text = strstr(text, " failed: ") + 9;
+    for (const char *at; (at = strstr(text, " failed: ")) != NULL;) /* of several addresses the last one's reason */
+        text = at + 9;
     err_set(err, which, "cannot connect to %s port %s, database %s, as user %s: %.*s",
             host == NULL ? "localhost" : host, port == NULL ? "5432" : port, database == NULL ? "?" : database,
             user == NULL ? "?" : user, line_length(text), text);

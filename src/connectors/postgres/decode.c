@@ -90,7 +90,7 @@ static bool numeric_special(uint16_t sign, Fault *fault)
 {
     const char *name = sign == 0xC000 ? "NaN" : sign == 0xD000 ? "Infinity" : sign == 0xF000 ? "-Infinity" : NULL;
     if (name == NULL) return malformed(fault, "an unknown numeric sign");
-    return unfit(fault, name, strlen(name), "is not a number of digits");
+    return unfit(fault, name, strlen(name), "it is not a finite number");
 }
 
 static const uint32_t SMALL_POWERS[] = {1, 10, 100, 1000, 10000};
@@ -115,21 +115,21 @@ static bool numeric_integer(const Numeric *number, int scale, unsigned __int128 
         if (exponent < 0) {
             uint32_t cut = SMALL_POWERS[exponent <= -4 ? 4 : -exponent];
             if (digit % cut != 0) {
-                *why = "has more digits after the point";
+                *why = "it has more digits after the point";
                 return false;
             }
             digit /= cut;
             step /= cut;
         }
         if (sum > (most - digit) / step) {
-            *why = "has more digits before the point";
+            *why = "it has more digits before the point";
             return false;
         }
         sum = sum * step + digit;
     }
     for (; exponent > 0 && sum != 0; exponent--) {
         if (sum > most / 10) {
-            *why = "has more digits before the point";
+            *why = "it has more digits before the point";
             return false;
         }
         sum *= 10;
@@ -154,7 +154,7 @@ static bool append_numeric(const PgField *field, const uint8_t *bytes, size_t le
     bool exact = numeric_integer(&number, column->type.scale, &value, &why);
     if (exact && value >= power_of_ten(column->type.precision)) {
         exact = false;
-        why = "has more digits before the point";
+        why = "it has more digits before the point";
     }
     if (!exact) return numeric_unfit(&number, shown_scale, why, fault);
     column_append_i128(column, number.negative ? -(__int128)value : (__int128)value);
@@ -196,7 +196,8 @@ static bool append_timestamp(const PgField *field, const uint8_t *bytes, size_t 
     } else if (us != INT64_MAX) {
         /* The last thirty years before 294277 are beyond 64 bits from 1970. */
         if (__builtin_add_overflow(us, EPOCH_SHIFT_US, &us) || us == TIMESTAMP_INFINITY || us <= -TIMESTAMP_INFINITY)
-            return unfit(fault, "after 294247-01-10 04:00:54", 27, "is beyond 64-bit microseconds since 1970");
+            return unfit(fault, "a moment after 294247-01-10 04:00:54", 36,
+                         "it is beyond 64-bit microseconds since 1970");
     }
     column_append_i64(column, us);
     return true;
@@ -210,9 +211,9 @@ static bool append_interval(const PgField *field, const uint8_t *bytes, size_t l
         .us = (int64_t)be64(bytes), .days = (int32_t)be32(bytes + 8), .months = (int32_t)be32(bytes + 12)};
     /* PostgreSQL 17 spells infinity with all three parts at their ends. */
     if (value.us == INT64_MAX && value.days == INT32_MAX && value.months == INT32_MAX)
-        return unfit(fault, "infinity", 8, "has no months, days and microseconds");
+        return unfit(fault, "infinity", 8, "it is not a count of months, days and microseconds");
     if (value.us == INT64_MIN && value.days == INT32_MIN && value.months == INT32_MIN)
-        return unfit(fault, "-infinity", 9, "has no months, days and microseconds");
+        return unfit(fault, "-infinity", 9, "it is not a count of months, days and microseconds");
     column_append_interval(column, value);
     return true;
 }
@@ -263,7 +264,7 @@ static bool append_bytes(const PgField *field, const uint8_t *bytes, size_t leng
 {
     (void)field;
     if (length > VALUE_MAX_BYTES || length > (size_t)INT32_MAX - column->values.bytes)
-        return unfit(fault, "", 0, "is larger than 1 GiB");
+        return unfit(fault, "a value", 7, "it is larger than 1 GiB");
     column_append_bytes(column, bytes, length);
     return true;
 }
@@ -271,7 +272,7 @@ static bool append_bytes(const PgField *field, const uint8_t *bytes, size_t leng
 static bool append_text(const PgField *field, const uint8_t *bytes, size_t length, Column *column, Fault *fault)
 {
     if (!field->check_utf8) return append_bytes(field, bytes, length, column, fault);
-    if (!utf8_valid((const char *)bytes, length)) return unfit(fault, "", 0, "is not valid UTF-8");
+    if (!utf8_valid((const char *)bytes, length)) return unfit(fault, "a text", 6, "it is not valid UTF-8");
     return append_bytes(field, bytes, length, column, fault);
 }
 
@@ -327,18 +328,18 @@ static bool append_array(const PgField *field, const uint8_t *bytes, size_t leng
     if (dimensions > 6) return malformed(fault, "an array of more than 6 dimensions");
     if (dimensions != 1) {
         int shown_length = snprintf(shown, sizeof shown, "an array of %u dimensions", (unsigned)dimensions);
-        return unfit(fault, shown, (size_t)shown_length, "is not a flat list");
+        return unfit(fault, shown, (size_t)shown_length, "a list has one");
     }
     if (length < 20) return malformed(fault, "an array without its dimension");
     uint32_t size = be32(bytes + 12);
     int32_t lower = (int32_t)be32(bytes + 16);
     if (lower != 1) {
         int shown_length = snprintf(shown, sizeof shown, "an array that begins at [%d]", lower);
-        return unfit(fault, shown, (size_t)shown_length, "is not a plain list");
+        return unfit(fault, shown, (size_t)shown_length, "a list begins at 1");
     }
     if (size > (length - 20) / 4) return malformed(fault, "an array of more elements than bytes");
     if (column->child->rows + size > INT32_MAX)
-        return unfit(fault, "an array", 8, "would take its batch beyond 2^31 list elements");
+        return unfit(fault, "an array", 8, "its batch would have more than 2^31 list elements");
     if (!append_elements(field, bytes + 20, end, size, column->child, fault)) return false;
     column_end_list(column);
     return true;
@@ -406,8 +407,7 @@ static bool fail_value(const PgDecoder *decoder, int index, const Fault *fault, 
         err_at(err, "row %lld of the read", (long long)decoder->rows + 1);
         return false;
     }
-    err_set(err, ERR_DATA_CAST, "column \"%s\" is read as %s, but a value%s%s %s", field->name, type,
-            fault->value[0] == '\0' ? "" : " ", fault->value, fault->why);
+    err_set(err, ERR_DATA_CAST, "column \"%s\" (%s) cannot hold %s: %s", field->name, type, fault->value, fault->why);
     name_row(decoder, at, end, err);
     if (field->type.id == TYPE_UTF8 || field->type.id == TYPE_JSON)
         err_fix(err, "repair the value at the source, or leave the column out: columns: { exclude: [\"%s\"] }",
