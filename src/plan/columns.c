@@ -119,9 +119,6 @@ static void check_key_column(Draft *draft, const StreamPlan *stream, int index)
         draft_problem(draft, "%s.columns.exclude: column \"%s\" is in the key of stream \"%s\"", stream->path, column,
                       stream->name);
     }
-    if (listed(stream->key, index, column)) {
-        draft_problem(draft, "%s.key: column \"%s\" is listed twice", stream->path, column);
-    }
     const CatalogColumn *found = table_column(stream->source, column);
     /* A primary key holds no NULL; of a key that only the resource declares the source does not promise it. */
     if (stream->given->key_count > 0 && stream->write == WRITE_MERGE && found->nullable &&

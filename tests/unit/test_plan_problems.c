@@ -139,6 +139,49 @@ static void test_what_the_rooms_cannot(void **state)
            "exactly_once\n");
 }
 
+/* Syncs that the files may not ask for yet, so they are set behind the reader's back. */
+static PipelinePlan *plan_with_sync(const char *streams, SyncMode sync)
+{
+    PlanInput input = {
+        .workspace = "default", .given = parse(pipeline_text(streams, "", "")), .stored = shop_connections()};
+    input.given->items[0].pipeline.streams[0].has_sync = true;
+    input.given->items[0].pipeline.streams[0].sync = sync;
+    PipelinePlan *plan = arena_new(&world.arena, PipelinePlan);
+    Err err;
+    assert_true(plan_pipeline(&input, &input.given->items[0], &world.arena, plan, &err));
+    return plan;
+}
+
+static void test_syncs_of_a_log_and_a_compare(void **state)
+{
+    (void)state;
+    source_room.capabilities.syncs[SYNC_CDC] = true;
+    source_room.capabilities.syncs[SYNC_COMPARE] = true;
+    assert_string_equal(problems_of(plan_with_sync("[{ name: active }]", SYNC_CDC)),
+                        PATH ".sync: stream \"active\" is a view, which has no changes of its own in the log\n");
+    assert_string_equal(problems_of(plan_with_sync("[{ name: orders }]", SYNC_CDC)), "");
+    assert_string_equal(problems_of(plan_with_sync("[{ name: page_views }]", SYNC_COMPARE)),
+                        PATH ".sync: stream \"page_views\" has no primary key, and compare needs one; set key\n");
+    source_room.capabilities.replay[SYNC_COMPARE] = REPLAY_SUPERSET;
+    PipelinePlan *compared = plan_with_sync("[{ name: orders }]", SYNC_COMPARE);
+    assert_string_equal(problems_of(compared), "");
+    assert_int_equal(compared->streams[0].replay, REPLAY_SUPERSET);
+}
+
+/* No pipeline has a transform yet; its remarks are the same function's. */
+static void test_remarks_of_a_transform(void **state)
+{
+    (void)state;
+    StreamPlan stream = {.name = "sums", .path = "p", .decision = {.reason = REASON_TRANSFORM_NOT_DEDUPED}};
+    const char *text = warning_text(&stream, WARNING_NO_KEY_CANNOT_COLLAPSE, &world.arena);
+    assert_null(strstr(text, "_openetl_id"));
+    stream.decision.reason = REASON_CANNOT_DEDUPE;
+    text = warning_text(&stream, WARNING_NO_KEY_CANNOT_COLLAPSE, &world.arena);
+    assert_non_null(strstr(text, " Readers can dedupe on _openetl_id."));
+    assert_null(warning_text(&stream, WARNING_NONE, &world.arena));
+    assert_null(problem_text(&stream, PROBLEM_NONE, &world.arena));
+}
+
 static void test_collapse_false_above(void **state)
 {
     (void)state;
@@ -279,6 +322,8 @@ int main(void)
         TEST(test_cursors),
         TEST(test_overlaps),
         TEST(test_what_the_rooms_cannot),
+        TEST(test_syncs_of_a_log_and_a_compare),
+        TEST(test_remarks_of_a_transform),
         TEST(test_collapse_false_above),
         TEST(test_scope),
         TEST(test_names_at_the_destination),
