@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,9 @@ bool duration_parse(const char *text, int64_t *us)
     while (*p != '\0') {
         if (!isdigit((unsigned char)*p)) return false;
         char *end;
+        errno = 0;
         long long number = strtoll(p, &end, 10);
+        if (errno == ERANGE) return false;
         size_t length = 0;
         while (isalpha((unsigned char)end[length]))
             length++;
