@@ -159,9 +159,8 @@ static bool put_catalog(State *state, const char *connection, const Catalog *cat
     bool ok = true;
     /* single tables make no catalog of the connection: what was never read whole cannot be said to have changed */
     if (whole)
-        ok = query_run(state, err,
-                       "INSERT OR REPLACE INTO catalogs (workspace, connection, read_at) VALUES (?, ?, ?)", "wtu",
-                       connection, now);
+        ok = query_run(state, err, "INSERT OR REPLACE INTO catalogs (workspace, connection, read_at) VALUES (?, ?, ?)",
+                       "wtu", connection, now);
     if (ok && whole)
         ok = query_run(state, err, "DELETE FROM catalog_tables WHERE workspace = ? AND connection = ?", "wt",
                        connection);

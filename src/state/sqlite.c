@@ -16,8 +16,9 @@ bool state_fail(State *state, int rc, const char *doing, Err *err)
 static int open_flags(State *state, const char *name, int flags)
 {
     int rc = sqlite3_open_v2(name, &state->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
-    if (rc == SQLITE_OK) sqlite3_busy_timeout(state->db, BUSY_TIMEOUT_MS);
-    return rc;
+    if (rc != SQLITE_OK) return rc;
+    sqlite3_extended_result_codes(state->db, 1);
+    return sqlite3_busy_timeout(state->db, BUSY_TIMEOUT_MS);
 }
 
 static int read_pragma(sqlite3 *db, const char *sql, int *value)
@@ -101,7 +102,8 @@ static bool open_file(State *state, Err *err)
     int application = 0, version = 0;
     int rc = open_flags(state, state->path, state->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
-    if (state->read_only && (rc & 0xff) == SQLITE_CANTOPEN && !journal_exists(state)) {
+    bool no_place = rc == SQLITE_READONLY_DIRECTORY || (rc & 0xff) == SQLITE_CANTOPEN;
+    if (state->read_only && no_place && !journal_exists(state)) {
         rc = open_immutable(state);
         if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
     }
@@ -109,7 +111,7 @@ static bool open_file(State *state, Err *err)
     if (!state->read_only) {
         rc = sqlite3_exec(state->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL, NULL);
         if (rc == SQLITE_OK && sqlite3_db_readonly(state->db, "main") == 1) rc = SQLITE_READONLY;
-        if (rc == SQLITE_READONLY) {
+        if ((rc & 0xff) == SQLITE_READONLY) {
             err_set(err, ERR_STATE_OPEN, "the state store %s cannot be written: permission denied", state->path);
             err_fix(err, "check who owns the file and its directory, or name another with --state PATH");
             return false;

@@ -40,7 +40,7 @@ static ErrCode code_of(const LiteSession *session, int rc, const char *why)
 
 static void fix_of(const LiteSession *session, int rc, Err *err)
 {
-    switch (rc & 0xff) {
+    switch (rc == SQLITE_READONLY_DIRECTORY ? SQLITE_CANTOPEN : rc & 0xff) {
     case SQLITE_NOTADB:
         err_fix(err, "name an SQLite database file in config.path; an encrypted one cannot be read");
         break;
@@ -210,7 +210,8 @@ static bool connect_file(LiteSession *session, Err *err)
         return false;
     }
     int rc = open_handle(session, session->path, 0);
-    if ((rc & 0xff) == SQLITE_CANTOPEN && !journal_beside(session->path)) rc = open_immutable(session);
+    bool no_place = rc == SQLITE_READONLY_DIRECTORY || (rc & 0xff) == SQLITE_CANTOPEN;
+    if (no_place && !journal_beside(session->path)) rc = open_immutable(session);
     if (rc != SQLITE_OK) return lite_fail(session, rc, "open it", err);
     session->opened = true;
     return true;

@@ -226,8 +226,7 @@ static bool append_row(LiteReader *reader, Err *err)
     for (int i = 0; i < reader->spec.schema->count; i++) {
         const OutColumn *column = &reader->columns[i];
         LiteMisfit misfit = {"it is not valid JSON", "utf8"};
-        bool invalid = column->json_check >= 0 &&
-                       sqlite3_column_type(reader->stmt, column->json_check) != SQLITE_NULL &&
+        bool invalid = column->json_check >= 0 && sqlite3_column_type(reader->stmt, i) != SQLITE_NULL &&
                        sqlite3_column_int(reader->stmt, column->json_check) == 0;
         if (invalid || !lite_value(reader->stmt, i, column->overridden, &reader->builder.columns[i], &misfit))
             return cast_error(reader, i, &misfit, err);
