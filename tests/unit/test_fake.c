@@ -23,11 +23,12 @@ typedef struct Fixture {
     Err err;
 } Fixture;
 
+/* Relative paths of the tests start in the fixture's own directory. */
 static int setup(void **state)
 {
     Fixture *fixture = mem_zero(sizeof *fixture);
     snprintf(fixture->dir, sizeof fixture->dir, "/tmp/openetl-fake-XXXXXX");
-    if (mkdtemp(fixture->dir) == NULL) return -1;
+    if (mkdtemp(fixture->dir) == NULL || chdir(fixture->dir) != 0) return -1;
     arena_init(&fixture->arena);
     setenv("OPENETL_TEST_CONNECTORS", "1", 1);
     *state = fixture;
@@ -39,7 +40,7 @@ static int teardown(void **state)
     Fixture *fixture = *state;
     char command[100];
     snprintf(command, sizeof command, "rm -rf '%s'", fixture->dir);
-    int rc = system(command);
+    int rc = chdir("/") != 0 || system(command) != 0;
     arena_release(&fixture->arena);
     free(fixture);
     return rc;
@@ -60,7 +61,7 @@ static bool try_open(Fixture *fixture, const char *connector, SessionRole role, 
 {
     ConfigEntry *entries = arena_array(&fixture->arena, ConfigEntry, 2);
     entries[0] = (ConfigEntry){"script", path_in(fixture, "script.json")};
-    entries[1] = (ConfigEntry){"dir", path_in(fixture, "out")};
+    entries[1] = (ConfigEntry){"dir", "out"};
     ConnectorConfig *config = arena_new(&fixture->arena, ConnectorConfig);
     *config = (ConnectorConfig){.connection = "c", .entries = entries, .count = 2};
     OpenSpec spec = {.config = config, .role = role, .read_only = read_only, .stop = &fixture->stop};
@@ -893,6 +894,15 @@ static void a_reader_makes_no_directory(void **state)
     CheckList checks = {.arena = &fixture->arena};
     assert_true(connector_find("fake")->ops->checks(session, ROLE_DESTINATION, &checks, &fixture->err));
     assert_true(checks.items[0].ok);
+    /* Its identity is the same before and after the directory is made. */
+    const char *before, *after;
+    const ConnectorOps *ops = connector_find("fake_ack")->ops;
+    assert_true(ops->identity(session, &fixture->arena, &before, &fixture->err));
+    close_session(session);
+    session = open_session(fixture, "fake_ack", ROLE_DESTINATION);
+    assert_true(ops->identity(session, &fixture->arena, &after, &fixture->err));
+    assert_string_equal(before, after);
+    assert_int_equal(before[strlen("fake:")], '/');
     close_session(session);
 }
 

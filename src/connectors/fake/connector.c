@@ -8,15 +8,31 @@
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+/* Absolute also where the directory is not there yet: what is known of it must not change when the first run makes it.
+ */
+static const char *absolute_path(const char *dir, Arena *arena)
+{
+    size_t length = strlen(dir);
+    while (length > 1 && dir[length - 1] == '/')
+        length--;
+    const char *path = arena_strndup(arena, dir, length), *above = fs_dir_of(path, arena);
+    char *real = realpath(path, NULL);
+    if (real == NULL && strcmp(above, path) != 0) {
+        const char *slash = strrchr(path, '/');
+        return arena_printf(arena, "%s/%s", absolute_path(above, arena), slash == NULL ? path : slash + 1);
+    }
+    path = real == NULL ? path : arena_strdup(arena, real);
+    free(real);
+    return path;
+}
+
 static bool open_directory(FakeSession *session, const char *dir, Err *err)
 {
     if (!session->read_only && !fs_make_dirs(dir, 0755, err)) {
         err->code = ERR_DEST_CONNECT;
         return false;
     }
-    char *absolute = realpath(dir, NULL);
-    session->dir = arena_strdup(&session->arena, absolute == NULL ? dir : absolute);
-    free(absolute);
+    session->dir = absolute_path(dir, &session->arena);
     return true;
 }
 
