@@ -47,7 +47,9 @@ static bool name_columns(DuckSession *session, const DuckTarget *target, Err *er
     if (target->stage != NULL) own[count++] = "_openetl_ordinal";
     const Schema *schema = target->stream->schema;
     for (int i = 0; i < schema->count + count; i++) {
-        const char *name = i < schema->count ? schema->fields[i].name : own[i - schema->count];
+        const char *name = i >= schema->count      ? own[i - schema->count]
+                           : target->stage != NULL ? schema->fields[i].name
+                                                   : target->names[i];
         if (duckdb_appender_add_column(target->appender, name) != DuckDBSuccess)
             return appender_failed(session, target->appender, err);
     }

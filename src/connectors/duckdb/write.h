@@ -13,10 +13,11 @@
 typedef struct DuckTarget {
     const DestStream *stream;
     const char *schema;
-    const char *into;  /* the table written: the stream's, or the half-built one of an overwrite */
-    const char *stage; /* name of the temporary staging table; NULL: rows go straight into the table */
-    bool with_op;      /* _openetl_op */
-    bool with_deleted; /* _openetl_deleted */
+    const char *into;   /* the table written: the stream's, or the half-built one of an overwrite */
+    const char **names; /* the table's own spelling of the stream's columns: an appender takes no other case */
+    const char *stage;  /* name of the temporary staging table; NULL: rows go straight into the table */
+    bool with_op;       /* _openetl_op */
+    bool with_deleted;  /* _openetl_deleted */
     /* of the open epoch */
     bool stage_exists;
     int64_t staged_rows;

@@ -212,6 +212,14 @@ static bool add_op_columns(DuckSession *session, const DuckTarget *target, const
            alter(session, target, "ADD COLUMN", "_openetl_deleted", "BOOLEAN", err);
 }
 
+static void take_names(DuckTarget *target, const DestTable *table, Arena *arena)
+{
+    for (int i = 0; i < target->stream->schema->count; i++)
+        for (int j = 0; j < table->column_count; j++)
+            if (strcasecmp(target->names[i], table->columns[j].name) == 0)
+                target->names[i] = arena_strdup(arena, table->columns[j].name);
+}
+
 static bool apply_drift(DuckSession *session, const DuckTarget *target, const DestTable *table, Arena *arena,
                         PrepareResult *result, Err *err)
 {
@@ -254,8 +262,7 @@ static bool drop_table(DuckSession *session, const char *schema, const char *tab
     return ok;
 }
 
-static bool prepare_target(DuckSession *session, const DuckTarget *target, Arena *arena, PrepareResult *result,
-                           Err *err)
+static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *arena, PrepareResult *result, Err *err)
 {
     *result = (PrepareResult){0};
     bool overwrite = target->stream->write == WRITE_OVERWRITE;
@@ -266,7 +273,10 @@ static bool prepare_target(DuckSession *session, const DuckTarget *target, Arena
         if (!drop_table(session, target->schema, target->into, err)) return false;
         table.exists = false;
     }
-    if (table.exists) return apply_drift(session, target, &table, arena, result, err);
+    if (table.exists) {
+        take_names(target, &table, &session->arena);
+        return apply_drift(session, target, &table, arena, result, err);
+    }
     result->created = true;
     return create_table(session, target, err);
 }
@@ -275,6 +285,9 @@ static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
 {
     DuckTarget target = {.stream = stream, .schema = duck_schema(stream->namespace_), .into = stream->table};
     if (stream->write == WRITE_OVERWRITE) target.into = duck_next_table(stream->table, arena);
+    target.names = arena_array(arena, const char *, stream->schema->count);
+    for (int i = 0; i < stream->schema->count; i++)
+        target.names[i] = stream->schema->fields[i].name;
     target.with_op = stream->with_ops;
     target.with_deleted = stream->with_ops && stream->write == WRITE_MERGE;
     if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse)
