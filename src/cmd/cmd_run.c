@@ -175,7 +175,7 @@ static int run_pipelines(RunCommand *run)
 static int run_run(Invocation *invocation)
 {
     Err err;
-    RunCommand run = {.invocation = invocation};
+    RunCommand run = {.invocation = invocation, .wait_us = RUN_WAIT_DEFAULT};
     const char *wait = option_value(invocation, "wait");
     if (wait != NULL && !duration_parse(wait, &run.wait_us))
         return command_usage(invocation, "a duration is written 30s, 10m or 1h30m", "--wait %s is not a duration",

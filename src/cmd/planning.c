@@ -33,6 +33,7 @@ bool planning_make(Invocation *invocation, Planning *planning, Stop *stop, Err *
         .workspace = invocation->settings.workspace,
         .given = &planning->given,
         .stored = &planning->stored,
+        .wait_us = PLAN_DONT_WAIT,
         .stop = stop,
     };
     if (!plan_make(&input, invocation->arena, &planning->plan, err)) return false;

@@ -32,6 +32,7 @@ static void describe_streams(Attempt *attempt)
     for (int i = 0; i < attempt->active_count; i++) {
         const StreamRun *run = &attempt->streams[attempt->active[i]];
         const StreamPlan *plan = run->plan;
+        bool on = !plan->decision.only_after_forced_barrier || run->start.after_forced;
         attempt->dest_streams[i] = (DestStream){
             .stream = plan->name,
             .namespace_ = attempt->plan->pipeline->namespace_,
@@ -40,8 +41,8 @@ static void describe_streams(Attempt *attempt)
             .write = plan->write,
             .key = plan->key,
             .key_count = plan->key_count,
-            .dedupe = plan->decision.dedupe,
-            .collapse = plan->decision.collapse,
+            .dedupe = on && plan->decision.dedupe,
+            .collapse = on && plan->decision.collapse,
             .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
             .resume = run->start.resuming,
         };

@@ -10,13 +10,11 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 
-/* A stream read again after a forced barrier can hold rows that an earlier commit wrote, unless they were merged,
- * deduped or collapsed. */
+/* A read that goes on after a forced barrier can hold rows that an earlier commit wrote. */
 static Guarantee effective_guarantee(const StreamRun *run)
 {
     const GuaranteeDecision *decision = &run->plan->decision;
-    if (run->start.after_forced && !decision->survives_forced_barrier) return AT_LEAST_ONCE;
-    return decision->guarantee;
+    return run->start.after_forced ? decision->after_forced_barrier : decision->guarantee;
 }
 
 static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, bool forced, Arena *arena,

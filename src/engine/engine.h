@@ -7,9 +7,13 @@
 #include "plan/plan.h"
 #include "state/state.h"
 
+enum { RUN_WAIT_DEFAULT = -1 };
+
 typedef struct RunOptions {
     const char *trigger; /* "manual", "schedule" */
-    int64_t wait_us;     /* for a lease or an exclusive destination held by another run */
+    /* How long to wait for a lease of another run of the pipeline, and for a file that another process holds.
+     * RUN_WAIT_DEFAULT: not at all for the lease, ten minutes for a file, so that runs that share one take turns. */
+    int64_t wait_us;
     const char *workspace;
 } RunOptions;
 

@@ -260,6 +260,14 @@ static bool count_nulls(StreamFeed *stream, int64_t *rows, Err *err)
     return source->count_null_cursor(stream->feed->session, &stream->spec, rows, err);
 }
 
+/* Tests make batches small, so that a small table has many resume points. */
+static int64_t batch_rows(void)
+{
+    const char *setting = getenv("OPENETL_BATCH_ROWS");
+    long rows = setting == NULL ? 0 : strtol(setting, NULL, 10);
+    return rows > 0 && rows < BATCH_ROWS ? rows : BATCH_ROWS;
+}
+
 /* ---- one stream, one feed, the crew ------------------------------------------------------------------------------ */
 
 static void init_stream(StreamFeed *stream, Feed *feed, int index)
@@ -279,7 +287,7 @@ static void init_stream(StreamFeed *stream, Feed *feed, int index)
         .cursor = plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
         .read_number = run->start.position.read,
-        .batch_rows = BATCH_ROWS,
+        .batch_rows = batch_rows(),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,
         .stop = &attempt->stop,

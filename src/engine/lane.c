@@ -156,8 +156,7 @@ static EpochFacts lane_facts(const Lane *lane)
         facts.ended = facts.ended && run->ended;
         if (run->rows_since_mark == 0) continue;
         facts.at_resume_point = false;
-        if (!run->plan->decision.survives_forced_barrier && run->plan->require != AT_LEAST_ONCE)
-            facts.force_allowed = false;
+        if (!run->plan->decision.survives_forced_barrier) facts.force_allowed = false;
     }
     return facts;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEASE_SECONDS = 30, RETRY_FIRST_US = 1000000, RETRY_LONGEST_US = 60000000 };
+enum { LEASE_SECONDS = 30, RETRY_FIRST_US = 1000000, RETRY_LONGEST_US = 60000000, FILE_WAIT_US = 600000000 };
 
 typedef struct Run {
     State *state;
@@ -22,7 +22,8 @@ typedef struct Run {
     RunResult *result;
     Lease lease;
     int64_t lease_ttl_us;
-    bool *done; /* a stream: its read was completed by an earlier attempt of this run */
+    int64_t file_wait_us; /* for a file another process holds */
+    bool *done;           /* a stream: its read was completed by an earlier attempt of this run */
 } Run;
 
 /* Tests shorten it; 30 s otherwise. */
@@ -38,7 +39,8 @@ static int64_t lease_ttl(void)
 
 static bool take_lease(Run *run, Err *err)
 {
-    int64_t until_us = clock_mono_us() + run->options->wait_us;
+    int64_t wait_us = run->options->wait_us == RUN_WAIT_DEFAULT ? 0 : run->options->wait_us;
+    int64_t until_us = clock_mono_us() + wait_us;
     bool said = false;
     for (;;) {
         Lease previous = {0};
@@ -76,7 +78,9 @@ static bool check_promises(const Run *run, const PipelinePlan *plan, Err *err)
 
 static bool plan_again(Run *run, PipelinePlan *plan, Err *err)
 {
-    if (!plan_pipeline(run->input, run->pipeline, run->arena, plan, err)) return false;
+    PlanInput input = *run->input;
+    input.wait_us = run->file_wait_us;
+    if (!plan_pipeline(&input, run->pipeline, run->arena, plan, err)) return false;
     if (plan->problem_count > 0) {
         err_set(err, ERR_STATE_PLAN_CHANGED, "the plan has problems now: %s%s", plan->problems[0],
                 plan->problem_count > 1 ? " (and more)" : "");
@@ -129,7 +133,7 @@ static bool try_once(Run *run, int number, Err *err)
         .number = number,
         .lease = &run->lease,
         .lease_ttl_us = run->lease_ttl_us,
-        .wait_us = run->options->wait_us,
+        .wait_us = run->file_wait_us,
         .asked = run->stop,
         .done = run->done,
         .progress = run->progress,
@@ -251,6 +255,7 @@ bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, 
         .arena = arena,
         .result = result,
         .lease_ttl_us = lease_ttl(),
+        .file_wait_us = options->wait_us == RUN_WAIT_DEFAULT ? FILE_WAIT_US : options->wait_us,
     };
     int64_t started_us = clock_mono_us();
     bool ok = take_lease(&run, err);

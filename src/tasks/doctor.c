@@ -114,6 +114,7 @@ static void check_pipeline(Doctor *doctor, const Resource *resource)
         .workspace = doctor->spec->workspace,
         .given = doctor->spec->given,
         .stored = doctor->spec->stored,
+        .wait_us = PLAN_DONT_WAIT,
         .stop = doctor->spec->stop,
     };
     PipelinePlan plan = {0};

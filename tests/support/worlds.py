@@ -152,7 +152,8 @@ class World:
 
     @property
     def env(self):
-        return {**self.source.env, **self.destination.env}
+        # Small batches, so that a small table has many resume points.
+        return {"OPENETL_BATCH_ROWS": "500", **self.source.env, **self.destination.env}
 
     def pipeline(self, sync="full_refresh", write="append", require=None, stream="", delivery="", pipeline="p"):
         """Writes the resource file. `stream` and `delivery` are extra lines of YAML flow mappings."""
