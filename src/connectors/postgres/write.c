@@ -68,10 +68,34 @@ static bool exec_built(PgSession *session, const char *what, const PgTarget *tar
     return ok;
 }
 
+/* A run that was thought dead may find that another one has begun the new table of an overwrite anew: its rows do not
+ * belong there. */
+static bool lock_next(PgSession *session, PgTarget *target, Err *err)
+{
+    if (target->stream->write != WRITE_OVERWRITE || target->locked) return true;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "LOCK TABLE ");
+    pg_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " IN ROW EXCLUSIVE MODE; SELECT 1 FROM pg_catalog.pg_class WHERE oid = ");
+    pg_quote_literal(&sql, target->oid);
+    PGresult *rows = pg_write_send(session, buf_text(&sql), 0, NULL);
+    buf_release(&sql);
+    bool ok = pg_write_ok(rows), gone = pg_write_state_is(rows, "42P01");
+    if (!ok && !gone) pg_write_fail(session, rows, "lock the half-built new table", err);
+    target->locked = ok && PQntuples(rows) == 1;
+    PQclear(rows);
+    if (target->locked || (!ok && !gone)) return target->locked;
+    err_set(err, ERR_STATE_LEASE_LOST, "another run replaced the new table that stream %s was writing",
+            target->stream->stream);
+    err_fix(err, "let the other run end, then run again");
+    return false;
+}
+
 static bool copy_begin(PgSession *session, PgTarget *target, Err *err)
 {
     PgWriteState *state = session->write;
-    if (!copy_end(session, err)) return false;
+    if (!copy_end(session, err) || !lock_next(session, target, err)) return false;
     if (target->stage != NULL && !target->stage_made) {
         if (!exec_built(session, "create a temporary table for the epoch's rows", target, pg_apply_stage, NULL, err))
             return false;
@@ -162,7 +186,7 @@ static void epoch_reset(PgWriteState *state)
     state->sink.holding = false;
     for (int i = 0; i < state->count; i++) {
         PgTarget *target = &state->targets[i];
-        target->stage_made = false;
+        target->locked = target->stage_made = false;
         target->rows = target->copied = target->deletes = 0;
     }
 }
@@ -262,9 +286,10 @@ static bool apply_streams(PgSession *session, Epoch *epoch, ApplyCounts *counts,
 {
     for (int i = 0; i < epoch->count; i++) {
         EpochStream *part = &epoch->streams[i];
-        const PgTarget *target = &session->write->targets[part->stream];
+        PgTarget *target = &session->write->targets[part->stream];
         bool swap = part->finish && target->stream->write == WRITE_OVERWRITE;
-        if (!apply_stream(session, target, &counts[i], err) || (swap && !pg_swap_tables(session, target, err))) {
+        if (!apply_stream(session, target, &counts[i], err) ||
+            (swap && !(lock_next(session, target, err) && pg_swap_tables(session, target, err)))) {
             err_at(err, "stream %s", part->record.stream);
             return false;
         }

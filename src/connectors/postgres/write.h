@@ -26,10 +26,12 @@ typedef struct PgTarget {
     const char *schema;
     const char *table;
     const char *into;         /* where rows go: `table`, or under overwrite the new table beside it */
+    const char *oid;          /* of `into`, when it was prepared */
     const char *stage;        /* the temporary table rows pass through; NULL: COPY straight into `into` */
     bool has_op, has_deleted; /* whether `into` has these columns */
     bool partitioned;
     PgEncoder encoder;
+    bool locked;     /* in this epoch: `into` is held, and is the table that was prepared */
     bool stage_made; /* in this epoch */
     int64_t rows;    /* given to stage() in this epoch; ordinals count the same way */
     int64_t copied;  /* confirmed by finished COPYs */

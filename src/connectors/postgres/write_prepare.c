@@ -201,6 +201,7 @@ static bool choose_encoder(PgSession *session, PgTarget *target, Err *err)
     target->has_op = found.dest.has_op;
     target->has_deleted = found.dest.has_deleted;
     target->partitioned = found.partitioned;
+    target->oid = found.oid;
     int *key = arena_array(arena, int, stream->key_count);
     int keys = 0;
     for (int i = 0; i < stream->key_count; i++) {
@@ -240,12 +241,12 @@ static void target_init(PgSession *session, PgTarget *target, const DestStream *
 static bool prepare_stream(PgSession *session, PgTarget *target, Arena *arena, PrepareResult *result, Err *err)
 {
     PgSaid said = {.arena = arena};
-    bool ok = check_length("table", target->table, err) && check_columns(target->stream, err) &&
-              check_key(target->stream, err) && pg_write_begin(session, err) &&
-              lock_namespace(session, target->schema, err) &&
-              (target->stream->write != WRITE_OVERWRITE || prepare_old(session, target, &said, err)) &&
-              prepare_into(session, target, &said, &result->created, err) && pg_write_index(session, target, err) &&
-              choose_encoder(session, target, err) && pg_write_commit(session, err);
+    bool ok =
+        check_length("table", target->table, err) && check_columns(target->stream, err) &&
+        check_key(target->stream, err) && pg_write_begin(session, err) &&
+        lock_namespace(session, target->schema, err) && prepare_into(session, target, &said, &result->created, err) &&
+        (target->stream->write != WRITE_OVERWRITE || prepare_old(session, target, &said, err)) &&
+        pg_write_index(session, target, err) && choose_encoder(session, target, err) && pg_write_commit(session, err);
     if (!ok) {
         pg_write_rollback(session);
         err_at(err, "table %s.%s", target->schema, target->table);

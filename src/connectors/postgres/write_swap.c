@@ -3,7 +3,8 @@
 #include "connectors/postgres/apply.h"
 
 /* Everything that would be lost with the old table's object: what hangs on it, on its row type, or on its name. Its own
- * type, TOAST table and openetl's indexes ($2, $3) go with it. */
+ * type, TOAST table and openetl's indexes ($2, $3) go with it; privileges that the
+ * new table ($4) has as well, by default, are not lost. */
 static const char OBSTACLES[] =
     "SELECT why FROM ("
     "SELECT 1 AS rank, pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) || ' depends on it' AS why"
@@ -22,7 +23,8 @@ static const char OBSTACLES[] =
     " (c.relkind <> 'r', 'it is not a plain table'),"
     " (c.relowner <> (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user),"
     " 'it belongs to ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner))),"
-    " (c.relacl IS NOT NULL, 'privileges were granted on it'),"
+    " (c.relacl IS DISTINCT FROM (SELECT n.relacl FROM pg_catalog.pg_class n WHERE n.relnamespace = c.relnamespace"
+    " AND n.relname = $4), 'privileges were granted on it'),"
     " (c.reloptions IS NOT NULL, 'it has storage parameters'),"
     " (c.reltablespace <> 0, 'it lies in a tablespace of its own'),"
     " (c.relreplident <> 'd', 'it has a replica identity'),"
@@ -47,9 +49,9 @@ bool pg_swap_obstacle(PgSession *session, const PgTarget *target, const char *oi
                       Err *err)
 {
     const char *values[] = {oid, pg_write_name("", target->table, "_openetl_id", arena),
-                            pg_write_name("", target->table, "_openetl_key", arena)};
+                            pg_write_name("", target->table, "_openetl_key", arena), target->into};
     PGresult *rows;
-    if (!pg_write_exec_params(session, "look for what depends on the table", OBSTACLES, 3, values, &rows, err))
+    if (!pg_write_exec_params(session, "look for what depends on the table", OBSTACLES, 4, values, &rows, err))
         return false;
     *why = PQntuples(rows) == 0 ? NULL : arena_strdup(arena, PQgetvalue(rows, 0, 0));
     PQclear(rows);

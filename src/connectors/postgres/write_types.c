@@ -64,9 +64,11 @@ static bool stored_numeric(int typmod, const Type *wanted, Type *type)
     return true;
 }
 
+enum { VARCHAR = 1043 };
+
 static bool stored_scalar(uint32_t oid, int typmod, const Type *wanted, Type *type)
 {
-    enum { VARCHAR = 1043, NUMERIC = 1700, MICROSECONDS = 6 };
+    enum { NUMERIC = 1700, MICROSECONDS = 6 };
     if (oid == NUMERIC) return stored_numeric(typmod, wanted, type);
     if (oid == VARCHAR) {
         *type = (Type){.id = TYPE_UTF8};
@@ -84,6 +86,7 @@ static bool stored_scalar(uint32_t oid, int typmod, const Type *wanted, Type *ty
 bool pg_write_stored_type(uint32_t oid, bool array, int typmod, const Type *wanted, Arena *arena, Type *type)
 {
     if (!array) return stored_scalar(oid, typmod, wanted, type);
+    if (oid == VARCHAR && typmod >= 0) return false;
     Type *element = arena_new(arena, Type);
     if (wanted != NULL) wanted = wanted->id == TYPE_LIST ? wanted->element : NULL;
     *type = (Type){.id = TYPE_LIST, .element = element};
