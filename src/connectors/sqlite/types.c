@@ -257,8 +257,27 @@ static bool read_float(Column *out, const Stored *stored, bool overridden, LiteM
     return true;
 }
 
+/* What the text form gives, without the text, for numbers of at most 15 digits: no two of these are the same double,
+ * and both sides of the division are exact, so one that comes back is the number in the text. */
+static bool short_decimal(double real, const Type *type, __int128 *value)
+{
+    static const double POWERS[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10};
+    if (type->scale >= sizeof POWERS / sizeof *POWERS) return false;
+    double power = POWERS[type->scale], whole = nearbyint(real * power), limit = 1e15;
+    for (int digits = type->precision; digits < 15; digits++)
+        limit /= 10;
+    if (!(fabs(whole) < limit) || whole / power < real || whole / power > real) return false;
+    *value = (int64_t)whole;
+    return true;
+}
+
 static bool read_decimal(Column *out, const Stored *stored, LiteMisfit *misfit)
 {
+    __int128 value;
+    if (stored->class == SQLITE_FLOAT && short_decimal(stored->real, &out->type, &value)) {
+        column_append_i128(out, value);
+        return true;
+    }
     if (stored->class == SQLITE_TEXT) return read_text(out, stored->bytes, stored->length, misfit);
     if (stored->class == SQLITE_BLOB) return wrong_class(stored, misfit);
     return read_number_text(out, stored, misfit);
