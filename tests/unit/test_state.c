@@ -298,6 +298,39 @@ static void test_journal_without_file(void **slot)
     fix->state = open_store(fix, "default", false);
 }
 
+/* A user who may read the store but not write beside it. */
+static void test_read_only_place(void **slot)
+{
+    Fixture *fix = *slot;
+    snprintf(fix->path, sizeof fix->path, "%s/state.db", fix->directory);
+    State *state = open_store(fix, "default", false);
+    RunRecord run = {.run_id = "01C", .attempt = 1, .pipeline = "p", .kind = "sync", .trigger = "manual"};
+    must(state_run_start(state, &run, &fix->err), &fix->err);
+    state_close(state);
+    assert_int_equal(chmod(fix->path, 0644), 0);
+    assert_int_equal(chmod(fix->directory, 0555), 0);
+    if (geteuid() == 0) assert_int_equal(chown(fix->directory, 65534, 65534), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        RunList runs;
+        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(9);
+        if (access(fix->directory, W_OK) == 0) _exit(8);
+        if (!state_open(fix->path, "default", true, &state, &fix->err)) _exit(7);
+        if (!state_runs(state, NULL, 0, 0, 0, &fix->arena, &runs, &fix->err) || runs.count != 1) _exit(6);
+        state_close(state);
+        if (state_open(fix->path, "default", false, &state, &fix->err)) _exit(5);
+        if (fix->err.code != ERR_STATE_OPEN || fix->err.fix[0] == '\0') _exit(4);
+        snprintf(fix->path, sizeof fix->path, "%s/other.db", fix->directory);
+        if (state_open(fix->path, "default", false, &state, &fix->err)) _exit(3);
+        _exit(fix->err.code == ERR_STATE_OPEN && strstr(fix->err.message, "denied") != NULL ? 0 : 2);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(chmod(fix->directory, 0755), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_odd_paths(void **slot)
 {
     Fixture *fix = *slot;
@@ -983,6 +1016,7 @@ int main(void)
         TEST(test_foreign_and_newer),
         TEST(test_journal_without_file),
         TEST(test_odd_paths),
+        TEST(test_read_only_place),
         TEST(test_lease_cycle),
         TEST(test_lease_lapses),
         TEST(test_dead_holder),
