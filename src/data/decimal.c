@@ -1,5 +1,7 @@
 #include "data/value.h"
 
+#include "data/scan.h"
+
 typedef unsigned __int128 Magnitude;
 
 /* 10^n for n up to 38, which a 128-bit integer holds. */
@@ -19,11 +21,6 @@ typedef struct NumberText {
     int64_t exponent;
     bool negative;
 } NumberText;
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool scan_exponent(const char *p, const char *end, int64_t *exponent)
 {
@@ -64,14 +61,8 @@ static bool scan_number(const char *text, size_t length, NumberText *number)
 
 static bool is_special(const char *text, size_t length)
 {
-    static const char *const WORDS[] = {"nan", "infinity", "inf"};
-    if (length > 0 && (*text == '-' || *text == '+')) {
-        text++;
-        length--;
-    }
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (strlen(WORDS[i]) == length && strncasecmp(WORDS[i], text, length) == 0) return true;
-    return false;
+    size_t sign = length > 0 && (*text == '-' || *text == '+');
+    return is_nan_word(text + sign, length - sign) || is_infinity_word(text + sign, length - sign);
 }
 
 /* The digits down to 10^-scale, as an integer below 10^38. */

@@ -1,23 +1,12 @@
 #include "data/value.h"
 
 #include "base/arena.h"
+#include "data/scan.h"
 
 #include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <strings.h>
-
-static bool fail(const char **why, const char *reason)
-{
-    *why = reason;
-    return false;
-}
-
-static bool is_word(const char *text, size_t length, const char *word)
-{
-    return strlen(word) == length && strncasecmp(text, word, length) == 0;
-}
 
 static bool reads_back(const char *text, double value, bool single)
 {
@@ -45,7 +34,7 @@ static bool scan_float_text(const char *p, const char *end)
 {
     int digits = 0;
     if (p < end && (*p == '-' || *p == '+')) p++;
-    for (bool point = false; p < end && ((*p >= '0' && *p <= '9') || (*p == '.' && !point)); p++) {
+    for (bool point = false; p < end && (is_digit(*p) || (*p == '.' && !point)); p++) {
         point = point || *p == '.';
         digits += *p != '.';
     }
@@ -56,7 +45,7 @@ static bool scan_float_text(const char *p, const char *end)
     if (p < end && (*p == '-' || *p == '+')) p++;
     if (p == end) return false;
     for (; p < end; p++)
-        if (*p < '0' || *p > '9') return false;
+        if (!is_digit(*p)) return false;
     return true;
 }
 
@@ -64,9 +53,9 @@ static bool scan_special_float(const char *text, size_t length, double *value)
 {
     bool negative = length > 0 && *text == '-';
     size_t sign = length > 0 && (*text == '-' || *text == '+');
-    if (is_word(text + sign, length - sign, "nan"))
+    if (is_nan_word(text + sign, length - sign))
         *value = (double)NAN;
-    else if (is_word(text + sign, length - sign, "infinity") || is_word(text + sign, length - sign, "inf"))
+    else if (is_infinity_word(text + sign, length - sign))
         *value = negative ? (double)-INFINITY : (double)INFINITY;
     else
         return false;
@@ -78,7 +67,7 @@ static bool scan_special_float(const char *text, size_t length, double *value)
 bool float_parse(const char *text, size_t length, bool single, double *value, const char **why)
 {
     if (scan_special_float(text, length, value)) return true;
-    if (!scan_float_text(text, text + length)) return fail(why, "not a number");
+    if (!scan_float_text(text, text + length)) return refuse(why, "not a number");
     char small[64];
     char *copy = length < sizeof small ? small : mem_alloc(length + 1);
     memcpy(copy, text, length);
@@ -87,5 +76,5 @@ bool float_parse(const char *text, size_t length, bool single, double *value, co
     *value = single ? (double)strtof(copy, NULL) : strtod(copy, NULL);
     bool outside = errno == ERANGE && (isinf(*value) || *value == 0);
     if (copy != small) free(copy);
-    return !outside || fail(why, single ? "out of range for float32" : "out of range for float64");
+    return !outside || refuse(why, single ? "out of range for float32" : "out of range for float64");
 }

@@ -1,5 +1,7 @@
 #include "data/value.h"
 
+#include "data/scan.h"
+
 static const int64_t US_A_SECOND = 1000000;
 static const int64_t US_A_MINUTE = 60 * 1000000;
 static const int64_t US_AN_HOUR = INT64_C(3600) * 1000000;
@@ -37,15 +39,9 @@ typedef struct Number {
     int64_t fraction_us; /* of a second */
 } Number;
 
-static bool fail(const char **why, const char *reason)
+static bool digit_at(const char *p, const char *end)
 {
-    *why = reason;
-    return false;
-}
-
-static bool is_digit(const char *p, const char *end)
-{
-    return p < end && *p >= '0' && *p <= '9';
+    return p < end && is_digit(*p);
 }
 
 static bool scan_fraction(const char **at, const char *end, Number *number, const char **why)
@@ -53,9 +49,9 @@ static bool scan_fraction(const char **at, const char *end, Number *number, cons
     const char *p = *at;
     int64_t unit = US_A_SECOND / 10;
     number->has_fraction = true;
-    if (!is_digit(p, end)) return fail(why, "not an interval");
-    for (; is_digit(p, end); p++) {
-        if (unit == 0 && *p != '0') return fail(why, "has more than 6 fractional digits");
+    if (!digit_at(p, end)) return refuse(why, "not an interval");
+    for (; digit_at(p, end); p++) {
+        if (unit == 0 && *p != '0') return refuse(why, "has more than 6 fractional digits");
         number->fraction_us += (*p - '0') * unit;
         unit /= 10;
     }
@@ -68,9 +64,9 @@ static bool scan_number(const char **at, const char *end, Number *number, const 
     const char *p = *at;
     *number = (Number){.negative = p < end && *p == '-'};
     if (p < end && (*p == '-' || *p == '+')) p++;
-    if (!is_digit(p, end)) return fail(why, "not an interval");
-    for (; is_digit(p, end); p++) {
-        if (number->whole > INT64_MAX) return fail(why, "out of range for an interval");
+    if (!digit_at(p, end)) return refuse(why, "not an interval");
+    for (; digit_at(p, end); p++) {
+        if (number->whole > INT64_MAX) return refuse(why, "out of range for an interval");
         number->whole = number->whole * 10 + (*p - '0');
     }
     *at = p;
@@ -92,18 +88,18 @@ static bool scan_parts(const char *p, const char *end, Sums *sums, const char **
 {
     int next = 0; /* parts come in order, each once */
     bool in_time = false;
-    if (p == end) return fail(why, "not an interval");
+    if (p == end) return refuse(why, "not an interval");
     while (p < end) {
         if (*p == 'T' && !in_time) {
             in_time = true;
-            if (++p == end) return fail(why, "not an interval");
+            if (++p == end) return refuse(why, "not an interval");
         }
         Number number;
         if (!scan_number(&p, end, &number, why)) return false;
         while (next < PART_COUNT && (p == end || PARTS[next].letter != *p || PARTS[next].time != in_time))
             next++;
         if (next == PART_COUNT || (number.has_fraction && PARTS[next].letter != 'S'))
-            return fail(why, "not an interval");
+            return refuse(why, "not an interval");
         add_part(sums, &PARTS[next++], &number);
         p++;
     }
@@ -113,11 +109,11 @@ static bool scan_parts(const char *p, const char *end, Sums *sums, const char **
 bool interval_parse(const char *text, size_t length, Interval *interval, const char **why)
 {
     Sums sums = {0};
-    if (length < 2 || text[0] != 'P') return fail(why, "not an interval");
+    if (length < 2 || text[0] != 'P') return refuse(why, "not an interval");
     if (!scan_parts(text + 1, text + length, &sums, why)) return false;
     if (sums.months < INT32_MIN || sums.months > INT32_MAX || sums.days < INT32_MIN || sums.days > INT32_MAX ||
         sums.us < INT64_MIN || sums.us > INT64_MAX)
-        return fail(why, "out of range for an interval");
+        return refuse(why, "out of range for an interval");
     *interval = (Interval){.months = (int32_t)sums.months, .days = (int32_t)sums.days, .us = (int64_t)sums.us};
     return true;
 }

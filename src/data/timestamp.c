@@ -1,6 +1,6 @@
 #include "data/value.h"
 
-#include <strings.h>
+#include "data/scan.h"
 
 #define US_A_SECOND INT64_C(1000000)
 #define US_A_MINUTE (60 * US_A_SECOND)
@@ -51,15 +51,9 @@ typedef struct Scanner {
     const char *p, *end;
 } Scanner;
 
-static bool fail(const char **why, const char *reason)
-{
-    *why = reason;
-    return false;
-}
-
 static bool is_digit_at(const Scanner *s)
 {
-    return s->p < s->end && *s->p >= '0' && *s->p <= '9';
+    return s->p < s->end && is_digit(*s->p);
 }
 
 static bool skip_char(Scanner *s, char c)
@@ -90,8 +84,8 @@ static bool take_bc(Scanner *s)
 /* 1 or -1 when the whole text is (-)infinity. */
 static int scan_infinity(const char *text, size_t length)
 {
-    if (length == 8 && strncasecmp(text, "infinity", 8) == 0) return 1;
-    if (length == 9 && strncasecmp(text, "-infinity", 9) == 0) return -1;
+    if (is_word(text, length, "infinity")) return 1;
+    if (is_word(text, length, "-infinity")) return -1;
     return 0;
 }
 
@@ -101,11 +95,11 @@ static bool scan_date(Scanner *s, bool bc, int64_t *days, const char **why, cons
     bool negative = skip_char(s, '-');
     if (!scan_digits(s, 1, 7, &year) || !skip_char(s, '-') || !scan_digits(s, 2, 2, &month) || !skip_char(s, '-') ||
         !scan_digits(s, 2, 2, &day) || (bc && (negative || year == 0)))
-        return fail(why, malformed);
+        return refuse(why, malformed);
     if (bc) year = 1 - year;
     if (negative) year = -year;
     if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, (int)month))
-        return fail(why, "there is no such day");
+        return refuse(why, "there is no such day");
     *days = days_from_civil(year, (int)month, (int)day);
     return true;
 }
@@ -114,10 +108,10 @@ static bool scan_date(Scanner *s, bool bc, int64_t *days, const char **why, cons
 static bool scan_fraction(Scanner *s, int64_t *us, const char **why, const char *malformed)
 {
     int64_t unit = US_A_SECOND / 10;
-    if (!is_digit_at(s)) return fail(why, malformed);
+    if (!is_digit_at(s)) return refuse(why, malformed);
     for (*us = 0; is_digit_at(s); s->p++) {
         int digit = *s->p - '0';
-        if (unit == 0 && digit != 0) return fail(why, "has more than 6 fractional digits");
+        if (unit == 0 && digit != 0) return refuse(why, "has more than 6 fractional digits");
         *us += digit * unit;
         unit /= 10;
     }
@@ -129,13 +123,13 @@ static bool scan_time(Scanner *s, int64_t *us, const char **why, const char *mal
 {
     int64_t hour, minute, second = 0, fraction = 0;
     if (!scan_digits(s, 2, 2, &hour) || !skip_char(s, ':') || !scan_digits(s, 2, 2, &minute))
-        return fail(why, malformed);
+        return refuse(why, malformed);
     if (skip_char(s, ':')) {
-        if (!scan_digits(s, 2, 2, &second)) return fail(why, malformed);
+        if (!scan_digits(s, 2, 2, &second)) return refuse(why, malformed);
         if (skip_char(s, '.') && !scan_fraction(s, &fraction, why, malformed)) return false;
     }
     *us = hour * US_AN_HOUR + minute * US_A_MINUTE + second * US_A_SECOND + fraction;
-    if (minute > 59 || second > 59 || *us > US_A_DAY) return fail(why, "there is no such time");
+    if (minute > 59 || second > 59 || *us > US_A_DAY) return refuse(why, "there is no such time");
     return true;
 }
 
@@ -143,17 +137,17 @@ static bool scan_time(Scanner *s, int64_t *us, const char **why, const char *mal
 static bool scan_zone(Scanner *s, int64_t *east, const char **why, const char *malformed)
 {
     *east = 0;
-    if (s->p == s->end) return fail(why, "has no zone");
+    if (s->p == s->end) return refuse(why, "has no zone");
     if (skip_char(s, 'Z') || skip_char(s, 'z')) return true;
     bool west = *s->p == '-';
-    if (!skip_char(s, '-') && !skip_char(s, '+')) return fail(why, malformed);
+    if (!skip_char(s, '-') && !skip_char(s, '+')) return refuse(why, malformed);
     int64_t hour, minute = 0, second = 0;
-    if (!scan_digits(s, 2, 2, &hour)) return fail(why, malformed);
+    if (!scan_digits(s, 2, 2, &hour)) return refuse(why, malformed);
     if (skip_char(s, ':')) {
-        if (!scan_digits(s, 2, 2, &minute)) return fail(why, malformed);
-        if (skip_char(s, ':') && !scan_digits(s, 2, 2, &second)) return fail(why, malformed);
+        if (!scan_digits(s, 2, 2, &minute)) return refuse(why, malformed);
+        if (skip_char(s, ':') && !scan_digits(s, 2, 2, &second)) return refuse(why, malformed);
     }
-    if (hour > 15 || minute > 59 || second > 59) return fail(why, "there is no such zone offset");
+    if (hour > 15 || minute > 59 || second > 59) return refuse(why, "there is no such zone offset");
     *east = hour * US_AN_HOUR + minute * US_A_MINUTE + second * US_A_SECOND;
     if (west) *east = -*east;
     return true;
@@ -170,8 +164,8 @@ bool date_parse(const char *text, size_t length, int32_t *days, const char **why
     int64_t wide;
     bool bc = take_bc(&s);
     if (!scan_date(&s, bc, &wide, why, "not a date")) return false;
-    if (s.p != s.end) return fail(why, "not a date");
-    if (wide >= DATE_INFINITY || wide <= -DATE_INFINITY) return fail(why, "out of range for a date");
+    if (s.p != s.end) return refuse(why, "not a date");
+    if (wide >= DATE_INFINITY || wide <= -DATE_INFINITY) return refuse(why, "out of range for a date");
     *days = (int32_t)wide;
     return true;
 }
@@ -189,16 +183,16 @@ static bool moment_parse(const char *text, size_t length, bool zoned, int64_t *u
     bool bc = take_bc(&s);
     if (!scan_date(&s, bc, &days, why, MALFORMED)) return false;
     if (s.p != s.end) {
-        if (!skip_char(&s, ' ') && !skip_char(&s, 'T') && !skip_char(&s, 't')) return fail(why, MALFORMED);
+        if (!skip_char(&s, ' ') && !skip_char(&s, 'T') && !skip_char(&s, 't')) return refuse(why, MALFORMED);
         if (!scan_time(&s, &time, why, MALFORMED)) return false;
     }
     if (zoned && !scan_zone(&s, &east, why, MALFORMED)) return false;
     if (s.p != s.end) {
         bool zone = !zoned && (*s.p == '+' || *s.p == '-' || *s.p == 'Z' || *s.p == 'z');
-        return fail(why, zone ? "has a zone" : MALFORMED);
+        return refuse(why, zone ? "has a zone" : MALFORMED);
     }
     __int128 wide = (__int128)days * US_A_DAY + time - east;
-    if (wide >= TIMESTAMP_INFINITY || wide <= -TIMESTAMP_INFINITY) return fail(why, "out of range for a timestamp");
+    if (wide >= TIMESTAMP_INFINITY || wide <= -TIMESTAMP_INFINITY) return refuse(why, "out of range for a timestamp");
     *us = (int64_t)wide;
     return true;
 }
@@ -217,7 +211,7 @@ bool time_parse(const char *text, size_t length, int64_t *us, const char **why)
 {
     Scanner s = {text, text + length};
     if (!scan_time(&s, us, why, "not a time")) return false;
-    return s.p == s.end || fail(why, "not a time");
+    return s.p == s.end || refuse(why, "not a time");
 }
 
 /* ---- formatting -------------------------------------------------------------------------------------------------- */

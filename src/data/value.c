@@ -1,21 +1,10 @@
 #include "data/value.h"
 
 #include "base/arena.h"
+#include "data/scan.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <strings.h>
-
-static bool fail(const char **why, const char *reason)
-{
-    *why = reason;
-    return false;
-}
-
-static bool is_word(const char *text, size_t length, const char *word)
-{
-    return strlen(word) == length && strncasecmp(text, word, length) == 0;
-}
 
 /* ---- integers and bool ------------------------------------------------------------------------------------------- */
 
@@ -37,14 +26,14 @@ static bool parse_int(const char *text, size_t length, TypeId id, __int128 *valu
     const char *p = text, *end = text + length;
     bool negative = p < end && *p == '-';
     if (p < end && (*p == '-' || *p == '+')) p++;
-    if (p == end) return fail(why, "not an integer");
+    if (p == end) return refuse(why, "not an integer");
     __int128 sum = 0;
     for (; p < end; p++) {
-        if (*p < '0' || *p > '9') return fail(why, "not an integer");
+        if (!is_digit(*p)) return refuse(why, "not an integer");
         if (sum <= UINT64_MAX) sum = sum * 10 + (*p - '0');
     }
     *value = negative ? -sum : sum;
-    if (*value < RANGES[id].least || *value > RANGES[id].most) return fail(why, RANGES[id].outside);
+    if (*value < RANGES[id].least || *value > RANGES[id].most) return refuse(why, RANGES[id].outside);
     return true;
 }
 
@@ -60,14 +49,14 @@ static bool parse_bool(const char *text, size_t length, bool *value, const char 
 {
     *value = is_word(text, length, "true") || is_word(text, length, "t") || is_word(text, length, "1");
     return *value || is_word(text, length, "false") || is_word(text, length, "f") || is_word(text, length, "0") ||
-           fail(why, "not a bool");
+           refuse(why, "not a bool");
 }
 
 /* ---- hex: uuid and binary ---------------------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {
-    if (c >= '0' && c <= '9') return c - '0';
+    if (is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
@@ -117,7 +106,7 @@ void uuid_format(const uint8_t bytes[16], Buf *out)
 static bool append_binary(Column *column, const char *text, size_t length, const char **why)
 {
     if (length < 2 || text[0] != '\\' || text[1] != 'x' || length % 2 != 0)
-        return fail(why, "not \\x and pairs of hex digits");
+        return refuse(why, "not \\x and pairs of hex digits");
     size_t size = (length - 2) / 2;
     uint8_t *bytes = mem_alloc(size);
     bool good = true;
@@ -128,7 +117,7 @@ static bool append_binary(Column *column, const char *text, size_t length, const
     }
     if (good) column_append_bytes(column, bytes, size);
     free(bytes);
-    return good || fail(why, "not \\x and pairs of hex digits");
+    return good || refuse(why, "not \\x and pairs of hex digits");
 }
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------- */
@@ -222,7 +211,7 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
     bool truth;
     uint8_t uuid[16];
     Interval interval;
-    if (length > 2 * (size_t)VALUE_MAX_BYTES + 2) return fail(why, "larger than 1 GiB");
+    if (length > 2 * (size_t)VALUE_MAX_BYTES + 2) return refuse(why, "larger than 1 GiB");
     switch (column->type.id) {
     case TYPE_BOOL:
         if (!parse_bool(text, length, &truth, why)) return false;
@@ -240,14 +229,14 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
         return append_number(column, text, length, why);
     case TYPE_UTF8:
     case TYPE_JSON:
-        if (length > VALUE_MAX_BYTES) return fail(why, "larger than 1 GiB");
-        if (!utf8_valid(text, length)) return fail(why, "not valid UTF-8");
+        if (length > VALUE_MAX_BYTES) return refuse(why, "larger than 1 GiB");
+        if (!utf8_valid(text, length)) return refuse(why, "not valid UTF-8");
         column_append_bytes(column, text, length);
         return true;
     case TYPE_BINARY:
         return append_binary(column, text, length, why);
     case TYPE_UUID:
-        if (!uuid_parse(text, length, uuid)) return fail(why, "not a uuid");
+        if (!uuid_parse(text, length, uuid)) return refuse(why, "not a uuid");
         column_append_fixed(column, uuid, sizeof uuid);
         return true;
     case TYPE_DATE:
@@ -263,7 +252,7 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
     case TYPE_COUNT:
         break;
     }
-    return fail(why, "lists are not read from text");
+    return refuse(why, "lists are not read from text");
 }
 
 /* ---- values as text ---------------------------------------------------------------------------------------------- */

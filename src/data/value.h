@@ -28,8 +28,9 @@ void decimal_format(__int128 value, int scale, Buf *out);
  */
 bool float_parse(const char *text, size_t length, bool single, double *value, const char **why);
 void float_format(double value, bool single, Buf *out);
-/* Proleptic Gregorian, astronomical year 0 = 1 BC. Accepts " BC", 'T' or ' ' as the separator, years of 1 to 7 digits.
- * A zone suffix (Z, +HH, +HH:MM, +HH:MM:SS, -…) is required in *_tz and an error without. */
+/* Proleptic Gregorian, astronomical year 0 = 1 BC. Accepts " BC", 'T' or ' ' as the separator, years of 1 to 7 digits,
+ * a date alone as midnight (without zone). A zone suffix (Z, +HH, +HH:MM, +HH:MM:SS, -…) is required in *_tz and an
+ * error without. */
 bool date_parse(const char *text, size_t length, int32_t *days, const char **why);
 bool timestamp_parse(const char *text, size_t length, int64_t *us, const char **why);
 bool timestamptz_parse(const char *text, size_t length, int64_t *us, const char **why);

@@ -6,36 +6,13 @@
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/stop.h"
+#include "child.h"
 
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
-
-/* Ends before the leak checker of a sanitized build looks at what a BUG leaves behind. */
-static void leave(int code, void *unused)
-{
-    (void)unused;
-    _exit(code);
-}
-
-/* The wait status of a child that runs `act`; its message is thrown away. */
-static int status_of(void (*act)(void))
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL || on_exit(leave, NULL) != 0) _exit(1);
-        act();
-        _exit(0);
-    }
-    int status;
-    waitpid(child, &status, 0);
-    return status;
-}
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
@@ -162,10 +139,8 @@ static void beyond_its_maximum_is_a_bug(void **state)
     buf_init(&buf, 10);
     buf_puts(&buf, "0123456789");
     buf_release(&buf);
-    int status = status_of(fill_beyond_the_maximum);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 70);
-    status = status_of(ask_for_everything);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 70);
+    assert_int_equal(child_exit_code(fill_beyond_the_maximum), 70);
+    assert_int_equal(child_exit_code(ask_for_everything), 70);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
@@ -394,9 +369,8 @@ static void pass_three_times(void)
 static void the_nth_passage_kills(void **state)
 {
     (void)state;
-    int status = status_of(pass_twice);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    status = status_of(pass_three_times);
+    assert_int_equal(child_exit_code(pass_twice), 0);
+    int status = child_status(pass_three_times);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (int i = 0; i < FAILPOINT_COUNT; i++)
         assert_true(strlen(failpoint_name((Failpoint)i)) > 0 && strlen(failpoint_doc((Failpoint)i)) > 0);

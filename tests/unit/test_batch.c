@@ -1,12 +1,11 @@
 #include "base/buf.h"
 #include "data/batch.h"
 #include "data/value.h"
+#include "child.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 static const Type INT64 = {.id = TYPE_INT64};
@@ -300,28 +299,6 @@ static void a_seq_sorts_as_text(void **state)
     assert_true(strcmp(a, b) < 0);
 }
 
-/* Ends before the leak checker of a sanitized build looks at what a BUG leaves behind. */
-static void leave(int code, void *unused)
-{
-    (void)unused;
-    _exit(code);
-}
-
-/* Exit code of a child that runs `act`; its message is thrown away. */
-static int exit_code_of(void (*act)(void))
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL || on_exit(leave, NULL) != 0) _exit(1);
-        act();
-        _exit(0);
-    }
-    int status;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void overflow_offsets(void)
 {
     static Field fields[] = {{.name = "t", .type = {.id = TYPE_UTF8}}};
@@ -344,8 +321,8 @@ static void finish_uneven(void)
 static void misuse_is_a_bug(void **state)
 {
     (void)state;
-    assert_int_equal(exit_code_of(overflow_offsets), 70);
-    assert_int_equal(exit_code_of(finish_uneven), 70);
+    assert_int_equal(child_exit_code(overflow_offsets), 70);
+    assert_int_equal(child_exit_code(finish_uneven), 70);
 }
 
 int main(void)
