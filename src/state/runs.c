@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { LOST_AFTER_US = 60 * 1000000 };
+static const int64_t YEAR_9999_US = INT64_C(253402300799999999);
 
 static const char *const STATES[] = {"running", "success", "failed", "up_for_retry", "lost", "stopped"};
 enum { STATE_COUNT = sizeof STATES / sizeof *STATES };
@@ -206,6 +207,9 @@ bool state_runs(State *state, const char *pipeline, int64_t since_us, int64_t un
 {
     bool empty, any = false;
     *list = (RunList){0};
+    /* Times in the table have four digits of a year; beyond that there is no bound. */
+    if (since_us < 0) since_us = 0;
+    if (until_us < 0 || until_us > YEAR_9999_US) until_us = 0;
     if (!state->read_only && !find_lost(state, ACCESS_READ, arena, &any, err)) return false;
     if (any && !find_lost(state, ACCESS_WRITE, arena, &any, err)) return false;
     if (!state_begin(state, ACCESS_READ, &empty, err)) return false;

@@ -658,6 +658,8 @@ static void test_run_filters(void **slot)
     must(state_runs(fix->state, NULL, 1000000001000000, 1000000002000000, 0, &fix->arena, &list, &fix->err), &fix->err);
     assert_int_equal(list.count, 1);
     assert_string_equal(list.items[0].run_id, "01B");
+    must(state_runs(fix->state, NULL, INT64_MIN, INT64_MAX, 0, &fix->arena, &list, &fix->err), &fix->err);
+    assert_int_equal(list.count, 3);
     must(state_runs(fix->state, NULL, 0, 0, 2, &fix->arena, &list, &fix->err), &fix->err);
     assert_int_equal(list.count, 2);
     assert_string_equal(list.items[0].run_id, "01C");
@@ -819,6 +821,28 @@ static void test_reset_of_every_table(void **slot)
     must(state_reset(fix->state, "p", NULL, &fix->err), &fix->err);
     must(state_resets(fix->state, "p", &fix->arena, &marks, &count, &fix->err), &fix->err);
     assert_int_equal(count, 2);
+}
+
+static void test_promises(void **slot)
+{
+    Fixture *fix = *slot;
+    fix->state = open_store(fix, "default", false);
+    static const char *const STREAMS[] = {"a", "b"};
+    const Guarantee guarantees[] = {EXACTLY_ONCE, AT_LEAST_ONCE};
+    Guarantee read;
+    bool found = true;
+    must(state_promise_get(fix->state, "p", "a", &found, &read, &fix->err), &fix->err);
+    assert_false(found);
+    must(state_promises_put(fix->state, "p", STREAMS, guarantees, 2, &fix->err), &fix->err);
+    must(state_promise_get(fix->state, "p", "b", &found, &read, &fix->err), &fix->err);
+    assert_true(found);
+    assert_int_equal(read, AT_LEAST_ONCE);
+    must(state_promises_put(fix->state, "p", STREAMS, guarantees, 1, &fix->err),
+         &fix->err); /* b is no stream any more */
+    must(state_promise_get(fix->state, "p", "b", &found, &read, &fix->err), &fix->err);
+    assert_false(found);
+    must(state_promise_get(fix->state, "q", "a", &found, &read, &fix->err), &fix->err);
+    assert_false(found);
 }
 
 static void test_chunks(void **slot)
@@ -1034,6 +1058,7 @@ int main(void)
         TEST(test_commits),
         TEST(test_resets),
         TEST(test_reset_of_every_table),
+        TEST(test_promises),
         TEST(test_chunks),
         TEST(test_long_lists),
         TEST(test_workspaces),
