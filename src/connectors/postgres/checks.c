@@ -72,15 +72,19 @@ static void check_destination(const PgSession *session, const PGresult *facts, C
                   "connect to the primary, with a role whose default_transaction_read_only is off");
     else
         check_add(list, true, "writable", "transactions may write", NULL);
-    check_add(list, fact(facts, CREATES), "create schemas",
-              fact(facts, CREATES) ? "the role may create schemas" : "the role may not create schemas in the database",
-              arena_printf(list->arena,
-                           "GRANT CREATE ON DATABASE \"%s\" TO \"%s\", or make the namespace yourself and let "
-                           "the role own it",
-                           database, user));
-    check_add(list, fact(facts, MAKES_TEMP), "temporary tables",
-              fact(facts, MAKES_TEMP) ? "the role may make them" : "the role may not make temporary tables",
-              arena_printf(list->arena, "GRANT TEMPORARY ON DATABASE \"%s\" TO \"%s\"", database, user));
+    if (fact(facts, CREATES))
+        check_add(list, true, "create schemas", "the role may create schemas", NULL);
+    else
+        check_add(list, false, "create schemas", "the role may not create schemas in the database",
+                  arena_printf(list->arena,
+                               "GRANT CREATE ON DATABASE \"%s\" TO \"%s\", or make the namespace yourself and let the "
+                               "role own it",
+                               database, user));
+    if (fact(facts, MAKES_TEMP))
+        check_add(list, true, "temporary tables", "the role may make them", NULL);
+    else
+        check_add(list, false, "temporary tables", "the role may not make temporary tables",
+                  arena_printf(list->arena, "GRANT TEMPORARY ON DATABASE \"%s\" TO \"%s\"", database, user));
 }
 
 bool pg_checks(Session *session, SessionRole role, CheckList *list, Err *err)

@@ -3,7 +3,10 @@
 void pg_put_typed(Buf *sql, const char *text, const char *native)
 {
     pg_quote_literal(sql, text);
-    buf_printf(sql, "::%s", native);
+    /* "timestamp(0) with time zone" would round the bound; other types' digits in brackets are those of their values */
+    size_t name = strncmp(native, "time", 4) == 0 ? strcspn(native, "(") : strlen(native);
+    const char *rest = strchr(native + name, ')');
+    buf_printf(sql, "::%.*s%s", (int)name, native, rest == NULL ? "" : rest + 1);
 }
 
 void pg_put_column(Buf *sql, const CatalogTable *table, const char *column)
