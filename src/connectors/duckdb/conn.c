@@ -37,10 +37,10 @@ bool duck_config_path(const ConnectorConfig *config, SessionRole role, Arena *ar
 bool duck_connect(DuckSession *session, duckdb_connection *connection, Err *err)
 {
     if (duckdb_connect(session->database->handle, connection) != DuckDBSuccess)
-        return duck_fail(session, DUCKDB_ERROR_CONNECTION, "no connection to the open file", err);
+        return duck_fail(session, "no connection to the open file", err);
     duckdb_result result;
     if (duckdb_query(*connection, "SET TimeZone = 'UTC'", &result) != DuckDBSuccess) {
-        duck_fail(session, duckdb_result_error_type(&result), duckdb_result_error(&result), err);
+        duck_fail(session, duckdb_result_error(&result), err);
         duckdb_destroy_result(&result);
         duckdb_disconnect(connection);
         return false;
@@ -57,7 +57,7 @@ static bool connect_session(DuckSession *session, const OpenSpec *spec, Err *err
                              .open = spec};
     if (!database_open(&database, &session->database, err)) return false;
     if (duckdb_connect(session->database->handle, &session->connection) != DuckDBSuccess)
-        return duck_fail(session, DUCKDB_ERROR_CONNECTION, "no connection to the open file", err);
+        return duck_fail(session, "no connection to the open file", err);
     DuckRows rows;
     if (!duck_query(session, "SELECT current_setting('TimeZone')", NULL, 0, &session->arena, &rows, NULL, err))
         return false;
@@ -100,28 +100,28 @@ void duck_close(Session *handle)
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* What a code means for a source and for a destination. */
-static ErrCode code_of(const DuckSession *session, duckdb_error_type type)
+typedef struct Meaning {
+    const char *prefix; /* DuckDB begins every message with the kind of its error */
+    ErrCode source, destination;
+} Meaning;
+
+static const Meaning MEANINGS[] = {
+    {"INTERRUPT", ERR_STOPPED, ERR_STOPPED},           {"Conversion", ERR_DATA_CAST, ERR_DATA_CAST},
+    {"Out of Range", ERR_DATA_CAST, ERR_DATA_CAST},    {"Catalog", ERR_SOURCE_MISSING, ERR_DEST_WRITE},
+    {"Dependency", ERR_SOURCE_QUERY, ERR_DEST_SCHEMA}, {"Permission", ERR_SOURCE_PRIVILEGE, ERR_DEST_PRIVILEGE},
+};
+
+static bool is_kind(const char *message, const char *kind)
+{
+    return strncmp(message, kind, strlen(kind)) == 0;
+}
+
+static ErrCode code_of(const DuckSession *session, const char *message)
 {
     bool source = session->role == ROLE_SOURCE;
-    switch ((int)type) {
-    case DUCKDB_ERROR_INTERRUPT:
-        return ERR_STOPPED;
-    case DUCKDB_ERROR_CONVERSION:
-    case DUCKDB_ERROR_OUT_OF_RANGE:
-    case DUCKDB_ERROR_DECIMAL:
-        return ERR_DATA_CAST;
-    case DUCKDB_ERROR_CATALOG:
-        return source ? ERR_SOURCE_MISSING : ERR_DEST_WRITE;
-    case DUCKDB_ERROR_DEPENDENCY:
-        return source ? ERR_SOURCE_QUERY : ERR_DEST_SCHEMA;
-    case DUCKDB_ERROR_PERMISSION:
-        return source ? ERR_SOURCE_PRIVILEGE : ERR_DEST_PRIVILEGE;
-    case DUCKDB_ERROR_CONNECTION:
-        return source ? ERR_SOURCE_CONNECT : ERR_DEST_CONNECT;
-    default:
-        return source ? ERR_SOURCE_QUERY : ERR_DEST_WRITE;
-    }
+    for (size_t i = 0; i < sizeof MEANINGS / sizeof *MEANINGS; i++)
+        if (is_kind(message, MEANINGS[i].prefix)) return source ? MEANINGS[i].source : MEANINGS[i].destination;
+    return source ? ERR_SOURCE_QUERY : ERR_DEST_WRITE;
 }
 
 static bool is_full(const char *message)
@@ -133,13 +133,13 @@ static bool is_full(const char *message)
     return false;
 }
 
-bool duck_fail(const DuckSession *session, duckdb_error_type type, const char *message, Err *err)
+bool duck_fail(const DuckSession *session, const char *message, Err *err)
 {
     if (message == NULL) message = "DuckDB gave no message";
     /* Below its message DuckDB prints the statement; what matters is above. */
     const char *end = strstr(message, "\n");
     int length = end == NULL ? (int)strlen(message) : (int)(end - message);
-    err_set(err, code_of(session, type), "DuckDB: %.*s", length, message);
+    err_set(err, code_of(session, message), "DuckDB: %.*s", length, message);
     if (session->path != NULL) err_at(err, "%s", session->path);
     if (is_full(message)) {
         if (session->role == ROLE_DESTINATION) err->code = ERR_DEST_FULL;
@@ -147,9 +147,9 @@ bool duck_fail(const DuckSession *session, duckdb_error_type type, const char *m
                 "free space on the volume of %s (its log and spill files lie beside it), then run again: nothing of "
                 "this epoch was kept",
                 session->path);
-    } else if (type == DUCKDB_ERROR_OUT_OF_MEMORY) {
+    } else if (is_kind(message, "Out of Memory")) {
         err_fix(err, "give the run a larger job size, or smaller epochs (delivery.commit.maxBytes)");
-    } else if (type == DUCKDB_ERROR_DEPENDENCY) {
+    } else if (is_kind(message, "Dependency")) {
         err_fix(err, "drop what depends on the table (an index, a foreign key), then run again");
     }
     return false;
@@ -161,7 +161,7 @@ bool duck_exec(DuckSession *session, const char *sql, Err *err)
 {
     duckdb_result result;
     bool ok = duckdb_query(session->connection, sql, &result) == DuckDBSuccess;
-    if (!ok) duck_fail(session, duckdb_result_error_type(&result), duckdb_result_error(&result), err);
+    if (!ok) duck_fail(session, duckdb_result_error(&result), err);
     duckdb_destroy_result(&result);
     return ok;
 }
@@ -170,7 +170,7 @@ bool duck_await(DuckSession *session, duckdb_pending_result pending, Err *err)
 {
     for (;;) {
         duckdb_pending_state state = duckdb_pending_execute_task(pending);
-        if (state == DUCKDB_PENDING_ERROR) return true; /* the result says what */
+        if (state == DUCKDB_PENDING_ERROR) return duck_fail(session, duckdb_pending_error(pending), err);
         if (duckdb_pending_execution_is_finished(state)) return true;
         if (session->stop != NULL && stop_reason(session->stop) == STOP_FAILED)
             return err_set(err, ERR_STOPPED, "stopped, since another part of the run failed");
@@ -220,13 +220,13 @@ static bool run_prepared(DuckSession *session, duckdb_prepared_statement stateme
 {
     duckdb_pending_result pending;
     if (duckdb_pending_prepared(statement, &pending) != DuckDBSuccess) {
-        duck_fail(session, DUCKDB_ERROR_INVALID, duckdb_pending_error(pending), err);
+        duck_fail(session, duckdb_pending_error(pending), err);
         duckdb_destroy_pending(&pending);
         return false;
     }
     bool ok = duck_await(session, pending, err);
     if (ok && duckdb_execute_pending(pending, result) != DuckDBSuccess) {
-        ok = duck_fail(session, duckdb_result_error_type(result), duckdb_result_error(result), err);
+        ok = duck_fail(session, duckdb_result_error(result), err);
         duckdb_destroy_result(result);
     }
     duckdb_destroy_pending(&pending);
@@ -239,9 +239,7 @@ bool duck_query(DuckSession *session, const char *sql, const char *const *params
     duckdb_prepared_statement statement;
     bool ok = duckdb_prepare(session->connection, sql, &statement) == DuckDBSuccess;
     if (!ok) {
-        const char *message = duckdb_prepare_error(statement);
-        bool missing = message != NULL && strncmp(message, "Catalog Error", 13) == 0;
-        duck_fail(session, missing ? DUCKDB_ERROR_CATALOG : DUCKDB_ERROR_INVALID, message, err);
+        duck_fail(session, duckdb_prepare_error(statement), err);
     }
     for (int i = 0; ok && i < param_count; i++) {
         if (params[i] == NULL)

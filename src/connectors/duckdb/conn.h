@@ -56,8 +56,8 @@ bool duck_number(DuckSession *session, const char *sql, int64_t *number, Err *er
 /* Takes a pending statement to where its result can be fetched, looking at the session's Stop. */
 bool duck_await(DuckSession *session, duckdb_pending_result pending, Err *err);
 
-/* Fills err from DuckDB's message and type, by the session's role. Always returns false. */
-bool duck_fail(const DuckSession *session, duckdb_error_type type, const char *message, Err *err);
+/* Fills err from DuckDB's message, by the session's role. Always returns false. */
+bool duck_fail(const DuckSession *session, const char *message, Err *err);
 
 void duck_quote_name(Buf *out, const char *name); /* "name", quotes doubled */
 void duck_quote_table(Buf *out, const char *schema, const char *name);

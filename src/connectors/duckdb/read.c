@@ -113,15 +113,14 @@ static bool start_statement(DuckReader *reader, const char *sql, Err *err)
     duckdb_prepared_statement statement;
     duckdb_pending_result pending = NULL;
     bool ok = duckdb_prepare(reader->connection, sql, &statement) == DuckDBSuccess;
-    if (!ok) duck_fail(reader->session, DUCKDB_ERROR_BINDER, duckdb_prepare_error(statement), err);
+    if (!ok) duck_fail(reader->session, duckdb_prepare_error(statement), err);
     if (ok && duckdb_pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
-        ok = duck_fail(reader->session, DUCKDB_ERROR_INVALID, duckdb_pending_error(pending), err);
+        ok = duck_fail(reader->session, duckdb_pending_error(pending), err);
     ok = ok && duck_await(reader->session, pending, err);
     if (ok) {
         reader->has_result = true;
         if (duckdb_execute_pending(pending, &reader->result) != DuckDBSuccess)
-            ok = duck_fail(reader->session, duckdb_result_error_type(&reader->result),
-                           duckdb_result_error(&reader->result), err);
+            ok = duck_fail(reader->session, duckdb_result_error(&reader->result), err);
     }
     if (pending != NULL) duckdb_destroy_pending(&pending);
     duckdb_destroy_prepare(&statement);
@@ -275,7 +274,7 @@ static bool next_chunk(DuckReader *reader, Err *err)
     if (reader->chunk != NULL) return true;
     const char *message = duckdb_result_error(&reader->result);
     if (message == NULL || message[0] == '\0') return true;
-    return duck_fail(reader->session, duckdb_result_error_type(&reader->result), message, err);
+    return duck_fail(reader->session, message, err);
 }
 
 static bool duck_read_next(Reader *handle, Batch **batch, Err *err)

@@ -32,7 +32,7 @@ static bool make_stage(DuckSession *session, DuckTarget *target, Err *err)
 static bool appender_failed(DuckSession *session, duckdb_appender appender, Err *err)
 {
     duckdb_error_data data = duckdb_appender_error_data(appender);
-    duck_fail(session, duckdb_error_data_error_type(data), duckdb_error_data_message(data), err);
+    duck_fail(session, duckdb_error_data_message(data), err);
     duckdb_destroy_error_data(&data);
     return false;
 }

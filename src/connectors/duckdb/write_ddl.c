@@ -105,7 +105,7 @@ static bool inspect_columns(DuckSession *session, const char *schema, const char
     duck_quote_table(&sql, schema, name);
     duckdb_prepared_statement statement;
     bool ok = duckdb_prepare(session->connection, buf_text(&sql), &statement) == DuckDBSuccess;
-    if (!ok) duck_fail(session, DUCKDB_ERROR_INVALID, duckdb_prepare_error(statement), err);
+    if (!ok) duck_fail(session, duckdb_prepare_error(statement), err);
     table->columns = arena_array(arena, CatalogColumn, rows.rows);
     for (int64_t i = 0; ok && i < rows.rows; i++) {
         if (note_own_column(table, duck_cell(&rows, i, 0))) continue;
