@@ -115,8 +115,8 @@ static int ask(const char *question)
 static int confirm(Invocation *invocation, const char *pipeline, const char *what)
 {
     if (option_given(invocation, "yes")) return 1;
-    const char *question = arena_printf(
-        invocation->arena, "%s of %s: the next run reads from the start, as a new generation. Go on?", what, pipeline);
+    const char *question =
+        arena_printf(invocation->arena, "%s of %s: the next run reads from the start. Go on?", what, pipeline);
     return ask(question);
 }
 
@@ -137,7 +137,7 @@ static void print_reset(Invocation *invocation, const char *pipeline, const char
     buf_init(&out, ANSWER_MAX_BYTES);
     for (int i = 0; i < count; i++)
         if (stream == NULL || strcmp(marks[i].stream, stream) == 0)
-            buf_printf(&out, "%s: the next run of %s reads it from the start, as a new generation\n",
+            buf_printf(&out, "%s: the next run of %s reads it from the start\n",
                        text_visible(marks[i].stream, invocation->arena), pipeline);
     buf_puts(&out, "rows that the destination holds stay as they are until then\n");
     answer_text(invocation, &out);
@@ -190,8 +190,10 @@ const Command cmd_state_reset = {
     .most = 1,
     .options = RESET_OPTIONS,
     .details =
-        "Marks streams so that the pipeline's next run reads them from the start, as a new generation, whatever the\n"
-        "destination holds. Asks first; without a terminal it needs --yes.\n"
+        "Marks streams so that the pipeline's next run reads them from the start, whatever the destination holds. "
+        "Rows\n"
+        "that it delivered before are merged or skipped as in any repeated read; a full refresh makes its copy anew.\n"
+        "Asks first; without a terminal it needs --yes.\n"
         "\n"
         "  openetl state reset shop-orders --stream orders\n"
         "  openetl state reset shop-orders --yes\n",
