@@ -1064,6 +1064,83 @@ static void test_moment_forms(void **slot)
     check_resumes(fix, spec, 1, 6);
 }
 
+/* A moment within three days, written in one of the ways that are read. */
+static const char *written(Fixture *fix, int64_t us, int form)
+{
+    char text[40];
+    clock_format(us, text, sizeof text); /* 2024-01-01T10:00:00.000000Z */
+    text[26] = '\0';
+    if (form % 2 == 0) text[10] = ' ';
+    if (us % 1000000 == 0 && form / 2 % 2 == 0) text[19] = '\0';
+    if (us % 60000000 == 0 && form / 4 % 2 == 0) text[16] = '\0';
+    if (us % 86400000000 == 0 && form / 8 % 2 == 0) text[10] = '\0';
+    if (us % 86400000000 == 0 && form / 16 % 2 == 0) {
+        clock_format(us - 86400000000, text, sizeof text);
+        snprintf(text + 11, sizeof text - 11, "24:00:00");
+    }
+    return arena_strdup(&fix->arena, text);
+}
+
+static const char *bound_text(Fixture *fix, int64_t us, bool zoned)
+{
+    Buf text;
+    buf_init(&text, 100);
+    if (zoned)
+        timestamptz_format(us, &text);
+    else
+        timestamp_format(us, &text);
+    const char *copy = arena_strdup(&fix->arena, buf_text(&text));
+    buf_release(&text);
+    return copy;
+}
+
+/* Many moments in all forms, near whole minutes, hours and days: the range holds what arithmetic says. */
+static void check_moment_ranges(Fixture *fix, bool zoned)
+{
+    enum { ROWS = 400, RANGES = 60 };
+    int64_t moments[ROWS];
+    static const int64_t STEPS[] = {86400000000, 3600000000, 60000000, 1000000, 1};
+    const int64_t start = 1704067200000000; /* 2024-01-01 */
+    sqlite3 *db = open_writer(fix);
+    srandom(5);
+    sql_on(db, zoned ? "BEGIN; DROP TABLE t; CREATE TABLE t(id INTEGER PRIMARY KEY, at TIMESTAMPTZ)"
+                     : "BEGIN; CREATE TABLE t(id INTEGER PRIMARY KEY, at TIMESTAMP)");
+    sql_on(db, "CREATE INDEX i ON t(at)");
+    for (int i = 0; i < ROWS; i++) {
+        int64_t step = STEPS[random() % 5];
+        int offset = zoned ? (int)(random() % 31) - 15 : 0;
+        moments[i] = start + random() % (3 * 86400000000 / step) * step;
+        /* "24:00" and dates alone are for the local midnight: any form is good where there is a time */
+        const char *local = written(fix, moments[i] + offset * 3600000000, (int)random() % 32);
+        if (zoned && strlen(local) == 10) local = arena_printf(&fix->arena, "%s 00:00", local);
+        char *text = zoned ? sqlite3_mprintf("INSERT INTO t VALUES (%d, '%s%+03d:00')", i, local, offset)
+                           : sqlite3_mprintf("INSERT INTO t VALUES (%d, '%s')", i, local);
+        sql_on(db, text);
+        sqlite3_free(text);
+    }
+    sql_on(db, "COMMIT");
+    sqlite3_close(db);
+    for (int i = 0; i < RANGES; i++) {
+        int64_t lower = moments[random() % ROWS] + random() % 2, upper = moments[random() % ROWS];
+        bool open_below = random() % 5 == 0;
+        ReadSpec spec = incremental(fix, "t", "at", open_below ? NULL : bound_text(fix, lower, zoned),
+                                    bound_text(fix, upper, zoned));
+        spec.upper_inclusive = random() % 2 == 0;
+        int expected = 0;
+        for (int row = 0; row < ROWS; row++)
+            expected += (open_below || moments[row] >= lower) &&
+                        (moments[row] < upper || (spec.upper_inclusive && moments[row] == upper));
+        assert_int_equal(count_of(fix, &spec), expected);
+        if (i < 10) check_resumes(fix, spec, 37, expected);
+    }
+}
+
+static void test_moment_ranges(void **slot)
+{
+    check_moment_ranges(*slot, false);
+    check_moment_ranges(*slot, true);
+}
+
 static void test_zoned_moments(void **slot)
 {
     Fixture *fix = *slot;
@@ -1095,13 +1172,14 @@ static void test_bad_moments(void **slot)
 {
     static const char *const BAD[] = {"1598313600", "1.5", "'yesterday'", "x'00'", "'2024-13-01'"};
     Fixture *fix = *slot;
-    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+    for (size_t i = 0; i < 2 * (sizeof BAD / sizeof *BAD); i++) {
         char text[200];
         snprintf(text, sizeof text,
                  "DROP TABLE IF EXISTS t; CREATE TABLE t(id INTEGER PRIMARY KEY, at TIMESTAMP);"
                  "INSERT INTO t VALUES (1, '2024-01-01 00:00:00'), (2, %s)",
-                 BAD[i]);
+                 BAD[i / 2]);
         sql(fix, text);
+        if (i % 2 == 1) sql(fix, "CREATE INDEX i ON t(at)");
         ReadSpec spec = incremental(fix, "t", "at", NULL, "2024-02-01 00:00:00");
         expect_cast(fix, &spec, "column at", "id=2", "columns.types");
         spec.lower = "2024-01-15 00:00:00";
@@ -1270,6 +1348,7 @@ int main(void)
         TEST(test_filter),
         TEST(test_clock_bound),
         TEST(test_moment_forms),
+        TEST(test_moment_ranges),
         TEST(test_zoned_moments),
         TEST(test_date_cursor),
         TEST(test_bad_moments),

@@ -54,6 +54,20 @@ static bool has_collations(const Key *key)
     return true;
 }
 
+/* Named where it is the column's own anyway, a collation only hides the column from the search for an index. */
+static void drop_own_collations(LiteSession *session, const char *table, Key *key)
+{
+    for (int i = 0; i < key->count; i++) {
+        KeyPart *part = &key->parts[i];
+        const char *own = NULL;
+        if (part->collation == NULL) continue;
+        if (sqlite3_table_column_metadata(session->db, "main", table, part->column, NULL, &own, NULL, NULL, NULL) ==
+                SQLITE_OK &&
+            own != NULL && sqlite3_stricmp(own, part->collation) == 0)
+            part->collation = NULL;
+    }
+}
+
 bool key_init(Key *key, LiteSession *session, const Range *range, Arena *arena, Err *err)
 {
     const ReadSpec *spec = range->spec;
@@ -71,7 +85,10 @@ bool key_init(Key *key, LiteSession *session, const Range *range, Arena *arena, 
         buf_init(&key->parts[i].last.bytes, KEY_VALUE_MAX_BYTES);
     Key declared = {.parts = key->parts + first, .count = table->key_count};
     if (!read_collations(session, table, &declared, arena, err)) return false;
-    if (!has_collations(&declared)) *key = (Key){0};
+    if (!has_collations(&declared))
+        *key = (Key){0};
+    else
+        drop_own_collations(session, table->name, &declared);
     return true;
 }
 

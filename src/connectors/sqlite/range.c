@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+static const int64_t MINUTE_US = INT64_C(60) * 1000000;
+static const int64_t HOUR_US = INT64_C(3600) * 1000000;
 static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
 /* ---- the SQL function -------------------------------------------------------------------------------------------- */
@@ -63,16 +65,30 @@ static bool read_moment(const ReadSpec *spec, TypeId id, const char *text, int64
     return ok || bad_bound(spec, text, why, err);
 }
 
-/* Two days before the lower bound: a zone moves a date by less than one, and "24:00:00" belongs to the day after the
- * one it is written with. Outside the years of four digits text does not sort by time. */
+/* The lowest text that a moment in range can have. "D HH:MM" is below every longer form of the same minute, and a blank
+ * is below a "T". Midnight can be written as 24:00 of the day before. A zone moves the text by less than 16 hours.
+ * Outside the years of four digits text does not sort by time. */
 static void set_floor(Range *range)
 {
-    int64_t days = range->lower, year;
+    int64_t days = range->lower, minutes = -1, year;
     int month, day;
-    if (range->type.id != TYPE_DATE) days = days / DAY_US - (days % DAY_US < 0);
-    if (days > INT32_MAX || days < INT32_MIN) return;
-    civil_from_days(days - 2, &year, &month, &day);
-    if (year >= 1 && year <= 9999) snprintf(range->floor, sizeof range->floor, "%04d-%02d-%02d", (int)year, month, day);
+    if (range->type.id != TYPE_DATE) {
+        int64_t least = range->lower;
+        if (range->type.id == TYPE_TIMESTAMPTZ && __builtin_sub_overflow(least, 16 * HOUR_US, &least)) return;
+        days = least / DAY_US - (least % DAY_US < 0);
+        int64_t of_day = least - days * DAY_US;
+        minutes = of_day / MINUTE_US;
+        if (of_day == 0) {
+            days--;
+            minutes = 24 * 60;
+        }
+    }
+    civil_from_days(days, &year, &month, &day);
+    if (year < 1 || year > 9999) return;
+    int used = snprintf(range->floor, sizeof range->floor, "%04d-%02d-%02d", (int)year, month, day);
+    if (minutes >= 0)
+        snprintf(range->floor + used, sizeof range->floor - (size_t)used, " %02d:%02d", (int)(minutes / 60),
+                 (int)(minutes % 60));
 }
 
 bool range_init(Range *range, const ReadSpec *spec, Err *err)
@@ -145,14 +161,48 @@ static void moments_sql(const Range *range, Buf *sql)
     if (range->floor[0] != '\0') {
         buf_puts(sql, "(");
         lite_quote_column(sql, spec->table->name, spec->cursor);
-        buf_puts(sql, " >= :floor OR ");
-        lite_quote_column(sql, spec->table->name, spec->cursor);
-        buf_puts(sql, " < '') AND ");
+        buf_puts(sql, " >= :floor");
+        if (!range->only_text) {
+            buf_puts(sql, " OR ");
+            lite_quote_column(sql, spec->table->name, spec->cursor);
+            buf_puts(sql, " < ''");
+        }
+        buf_puts(sql, ") AND ");
     }
     buf_puts(sql, "openetl_within(");
     lite_quote_column(sql, spec->table->name, spec->cursor);
     buf_printf(sql, ", %d, %s, %s, %d)", (int)range->type.id, spec->lower == NULL ? "NULL" : ":lower",
                spec->upper == NULL ? "NULL" : ":upper", spec->upper_inclusive);
+}
+
+bool range_settle(Range *range, LiteSession *session, Err *err)
+{
+    const ReadSpec *spec = range->spec;
+    sqlite3_stmt *stmt = NULL;
+    bool indexed = false, number = true;
+    if (range->floor[0] == '\0') return true;
+    bool ok = lite_prepare(session,
+                           "SELECT 1 FROM pragma_index_list(?1, 'main') AS l, pragma_index_info(l.name, 'main') AS i"
+                           " WHERE NOT l.partial AND i.seqno = 0 AND i.name = ?2",
+                           "look for an index", &stmt, err);
+    if (ok) sqlite3_bind_text(stmt, 1, spec->table->name, -1, SQLITE_STATIC);
+    if (ok) sqlite3_bind_text(stmt, 2, spec->cursor, -1, SQLITE_STATIC);
+    ok = ok && lite_step(session, stmt, "look for an index", &indexed, err);
+    sqlite3_finalize(stmt);
+    if (!ok || !indexed) return ok;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT 1 FROM main.");
+    lite_quote(&sql, spec->table->name);
+    buf_puts(&sql, " WHERE ");
+    lite_quote_column(&sql, spec->table->name, spec->cursor);
+    buf_puts(&sql, " < '' LIMIT 1");
+    ok = lite_prepare(session, buf_text(&sql), "look for numbers in the cursor", &stmt, err) &&
+         lite_step(session, stmt, "look for numbers in the cursor", &number, err);
+    sqlite3_finalize(stmt);
+    buf_release(&sql);
+    range->only_text = ok && !number;
+    return ok;
 }
 
 static void values_sql(const Range *range, Buf *sql)

@@ -141,7 +141,8 @@ static bool open_reader(LiteReader *reader, Err *err)
     const ReadSpec *spec = &reader->spec;
     set_columns(reader);
     if (!range_check_filter(reader->session, spec, err) || !range_init(&reader->range, spec, err) ||
-        !begin(reader, err) || !key_init(&reader->key, reader->session, &reader->range, &reader->arena, err))
+        !begin(reader, err) || !range_settle(&reader->range, reader->session, err) ||
+        !key_init(&reader->key, reader->session, &reader->range, &reader->arena, err))
         return false;
     if (spec->resume != NULL && !key_parse(&reader->key, spec->resume, &reader->row, err)) return false;
     return prepare(reader, err);
