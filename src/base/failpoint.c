@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct PointInfo {
     const char *name;
@@ -18,6 +19,7 @@ static const PointInfo POINTS[FAILPOINT_COUNT] = {
 
 static int armed = -1;
 static atomic_long passages_left;
+static int armed_signal = SIGKILL;
 
 bool failpoint_setup(Err *err)
 {
@@ -29,6 +31,10 @@ bool failpoint_setup(Err *err)
     if (colon != NULL) {
         char *end;
         count = strtol(colon + 1, &end, 10);
+        if (strcmp(end, ":stop") == 0) {
+            armed_signal = SIGSTOP;
+            end += strlen(":stop");
+        }
         if (*end != '\0' || count < 1) {
             err_set(err, ERR_USAGE, "OPENETL_FAILPOINT=%s: the count after ':' is not a number of 1 or more", setting);
             return false;
@@ -49,7 +55,7 @@ bool failpoint_setup(Err *err)
 void failpoint_pass(Failpoint point)
 {
     if ((int)point != armed) return;
-    if (atomic_fetch_sub(&passages_left, 1) == 1) raise(SIGKILL);
+    if (atomic_fetch_sub(&passages_left, 1) == 1) kill(getpid(), armed_signal);
 }
 
 const char *failpoint_name(Failpoint point)

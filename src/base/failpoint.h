@@ -1,4 +1,5 @@
-/* Failpoints: OPENETL_FAILPOINT=name[:n] kills the process with SIGKILL at the n-th passage of failpoint("name").
+/* Failpoints: OPENETL_FAILPOINT=name[:n] kills the process with SIGKILL at the n-th passage of failpoint("name");
+ * OPENETL_FAILPOINT=name:n:stop stops it there with SIGSTOP instead, as a machine that hangs would.
  * Names are listed in failpoints.def; `openetl debug failpoints` prints them. The counters are shared by all threads.
  */
 #ifndef OPENETL_BASE_FAILPOINT_H

@@ -93,6 +93,7 @@ static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Aren
     int64_t number = epoch->streams[0].record.epoch;
     failpoint(before_commit);
     if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, err)) return false;
+    failpoint(after_lease_check);
     const Connector *connector = attempt->plan->destination_connector;
     if (!connector->destination->commit(attempt->destination, epoch, counts, err)) return false;
     assert_counts(epoch, counts);

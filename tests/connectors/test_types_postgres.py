@@ -62,7 +62,7 @@ EXACT = {
     "d2": ["'q'", "null"],
     "price": ["row('U\"S,D', null)::price", "null"],
     "int4[]": ["'{}'", "'{1,NULL,3}'", "null"],
-    "text[]": ["'{}'", "'{NULL,\"NULL\",\"\"}'", "'{\"a,b\",\"c\\\\\"d\"}'"],
+    "text[]": ["'{}'", "'{NULL,\"NULL\",\"\"}'", "'{\"a,b\",\"c\\\"d\"}'"],
     "date[]": ["'{-infinity,2024-01-01,NULL}'", "null", "'{}'"],
     "numeric(8,3)[]": ["'{1.500,NULL}'"],
     "mood[]": ["'{sad,NULL}'"],
@@ -80,6 +80,15 @@ create domain d1 as varchar(18);
 create domain d2 as d1;
 create type price as (cur text, amt int);
 """
+
+
+def text_form(type_):
+    """The value's text as the server prints it; a cast would trim char(n) and add /32 to inet."""
+    if type_ == "char(5)":
+        return "v"
+    if type_ == "money":
+        return "v::numeric::text"
+    return "case when v is not null then format('%s', v) end" if type_ == "inet" else "v::text"
 
 
 @pytest.fixture
@@ -105,10 +114,7 @@ def test_to_postgres(typed, type_):
     pins = "set timezone = 'UTC'; set extra_float_digits = 3; set lc_monetary = 'C'"
     with w.source.connect() as db:
         db.execute(pins)
-        as_text = "v::numeric::text" if type_ == "money" else "v"  # char(n) keeps its blanks only without a cast
-        if type_ != "char(5)" and type_ != "money":
-            as_text = "v::text"
-        expected = db.execute(f"select id, {as_text} from orders order by id").fetchall()
+        expected = db.execute(f"select id, {text_form(type_)} from orders order by id").fetchall()
     import psycopg
 
     with psycopg.connect(w.destination.url, autocommit=True) as db:
@@ -126,8 +132,7 @@ def test_to_duckdb(typed, type_):
     found = dict(w.destination.query("select id, v::varchar from shop.orders"))
     with w.source.connect() as db:
         db.execute("set timezone = 'UTC'; set extra_float_digits = 3; set lc_monetary = 'C'; set intervalstyle = 'postgres'")
-        cast = "v" if type_ == "char(5)" else "v::numeric::text" if type_ == "money" else "v::text"
-        expected = dict(db.execute(f"select id, {cast} from orders").fetchall())
+        expected = dict(db.execute(f"select id, {text_form(type_)} from orders").fetchall())
     kind = w.destination.query("select typeof(v) from shop.orders limit 1")[0][0]
     for number, text in expected.items():
         check_duckdb(type_, kind, text, found[number])
@@ -143,6 +148,8 @@ def check_duckdb(type_, kind, source, landed):
     elif kind in ("FLOAT", "DOUBLE"):
         a, b = float(source), float(landed)
         assert (a != a and b != b) or (a == b and str(a)[0] == str(b)[0]), (source, landed)
+    elif kind.endswith("[]"):
+        pass  # compared value by value in test_arrays_in_duckdb
     elif kind.startswith("DECIMAL"):
         assert D(source) == D(landed)
     elif kind == "BLOB":
@@ -155,8 +162,6 @@ def check_duckdb(type_, kind, source, landed):
         assert same_time(source.replace("+00", ""), landed.replace("+00", "")), (source, landed)
     elif kind == "INTERVAL":
         assert interval_parts(source) == interval_parts(landed), (source, landed)
-    elif kind.endswith("[]"):
-        pass  # compared value by value in test_arrays_in_duckdb
     else:
         assert landed == source
 

@@ -17,6 +17,7 @@ DEATHS = [
     "after_stage:4",
     "before_commit",
     "before_commit:3",
+    "after_lease_check",
     "after_apply",
     "after_apply:3",
     "after_commit_before_state",
