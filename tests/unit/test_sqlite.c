@@ -41,7 +41,7 @@ static int setup(void **slot)
 static int teardown(void **slot)
 {
     Fixture *fix = *slot;
-    char command[128];
+    char command[256];
     connector_sqlite.ops->close(fix->session);
     arena_release(&fix->arena);
     snprintf(command, sizeof command, "chmod -R u+w %s && rm -rf %s", fix->directory, fix->directory);

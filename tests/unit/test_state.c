@@ -39,7 +39,7 @@ static int setup(void **slot)
 static int teardown(void **slot)
 {
     Fixture *fix = *slot;
-    char command[128];
+    char command[256];
     state_close(fix->state);
     arena_release(&fix->arena);
     snprintf(command, sizeof command, "rm -rf %s", fix->directory);
