@@ -181,6 +181,8 @@ static void hides(void **state)
         {"postgresql://host/db?user=u&password=hun ter&sslmode=require",
          "postgresql://host/db?user=u&password=***&sslmode=require"},
         {"postgresql://user:x@host/db?sslpassword=hunter2", "postgresql://user:***@host/db?sslpassword=***"},
+        {"postgresql://host:5432/db?password=hun@ter2", "postgresql://host:***"},
+        {"postgresql://user:x@host/db?sslpassword=hun@ter2", "postgresql://user:***"},
         {"host=h password=hunter2 user=u", "host=h password=*** user=u"},
         {"host=h password = 'hun ter\\'2' user=u", "host=h password = *** user=u"},
         {"password='hunter2", "password=***"},
