@@ -55,7 +55,10 @@ bool failpoint_setup(Err *err)
 void failpoint_pass(Failpoint point)
 {
     if ((int)point != armed) return;
-    if (atomic_fetch_sub(&passages_left, 1) == 1) kill(getpid(), armed_signal);
+    if (atomic_fetch_sub(&passages_left, 1) != 1) return;
+    kill(getpid(), armed_signal);
+    /* The process stops within this sleep, not a few steps later. */
+    if (armed_signal == SIGSTOP) usleep(100000);
 }
 
 const char *failpoint_name(Failpoint point)
