@@ -72,10 +72,13 @@ typedef struct OpenSpec {
     const ConnectorConfig *config;
     SessionRole role;
     bool read_only;          /* plan, doctor, discover: nothing is created (a missing DuckDB file stays missing) */
-    const char *application; /* "openetl" or "openetl PIPELINE RUN_ID", for the server's session list */
-    int64_t memory_bytes;    /* the engine's share for an embedded engine's buffer pool; 0: its own default */
-    int threads;             /* for an embedded engine; 0: its own default */
-    int64_t wait_us;         /* how long to wait for an exclusive file held by another process; 0: not at all */
+    const char *application; /* "openetl" or "openetl RUN_ID PIPELINE", for the server's session list */
+    const char
+        *supersedes;      /* the run id whose lease this run took over, or NULL: a destination server's sessions of that
+                           * run are ended, so that none holds locks with a transaction that can no longer commit */
+    int64_t memory_bytes; /* the engine's share for an embedded engine's buffer pool; 0: its own default */
+    int threads;          /* for an embedded engine; 0: its own default */
+    int64_t wait_us;      /* how long to wait for an exclusive file held by another process; 0: not at all */
     Stop *stop;
 } OpenSpec;
 
@@ -238,8 +241,8 @@ typedef struct DestOps {
     bool (*commit)(Session *session, Epoch *epoch, ApplyCounts *counts, Err *err);
     /* Drops what was staged since the last commit. Legal after any error, as is close. */
     void (*abort)(Session *session);
-    /* The type a column of `type` is stored as, as inspect() would name it: what prepare() gives to drift_check(), offered
-     * so that the plan sees drift as the room will. NULL: every type as it is. */
+    /* The type a column of `type` is stored as, as inspect() would name it: what prepare() gives to drift_check(),
+     * offered so that the plan sees drift as the room will. NULL: every type as it is. */
     DriftStorage storage;
 } DestOps;
 

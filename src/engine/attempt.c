@@ -18,6 +18,7 @@ static bool open_destination(Attempt *attempt, Err *err)
         .config = &attempt->plan->destination_config,
         .role = ROLE_DESTINATION,
         .application = attempt->application,
+        .supersedes = attempt->supersedes,
         .memory_bytes = attempt_pool_bytes(pipeline),
         .threads = job_size_cpus(pipeline->size),
         .wait_us = attempt->wait_us,
@@ -109,7 +110,7 @@ static void release_streams(Attempt *attempt)
 bool attempt_run(Attempt *attempt, Err *err)
 {
     arena_init(&attempt->arena);
-    attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->pipeline, attempt->run_id);
+    attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->run_id, attempt->pipeline);
     attach_streams(attempt);
     Heartbeat *heartbeat = heartbeat_start(attempt);
     bool ok = run_steps(attempt, err);

@@ -46,6 +46,7 @@ typedef struct Attempt {
     int64_t lease_ttl_us;
     int64_t wait_us;
     const char *application; /* how sessions name themselves at the servers */
+    const char *supersedes;  /* the run whose lease was taken over, or NULL */
     Stop *asked;             /* the caller's: a signal */
     Stop stop;               /* this attempt's: what rooms look at */
     Arena arena;             /* the attempt's lifetime */

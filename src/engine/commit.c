@@ -65,7 +65,7 @@ static void after_commit(Attempt *attempt, StreamRun *run, const ApplyCounts *co
     run->result->rows_inserted += counts->inserted;
     run->result->rows_updated += counts->updated;
     run->result->rows_skipped += counts->skipped;
-    atomic_fetch_add(&run->progress->rows_committed, counts->inserted + counts->updated + counts->skipped);
+    atomic_fetch_add(&run->progress->rows_committed, counts->inserted + counts->updated);
     if (run->finish) {
         attempt->done[run->index] = true;
         atomic_store(&run->progress->phase, PHASE_DONE);

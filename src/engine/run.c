@@ -21,6 +21,7 @@ typedef struct Run {
     Arena *arena;
     RunResult *result;
     Lease lease;
+    const char *superseded; /* the run whose lease was taken over, or NULL */
     int64_t lease_ttl_us;
     int64_t file_wait_us; /* for a file another process holds */
     bool *done;           /* a stream: its read was completed by an earlier attempt of this run */
@@ -47,6 +48,7 @@ static bool take_lease(Run *run, Err *err)
         if (state_lease_take(run->state, run->pipeline->name, run->result->run_id, run->lease_ttl_us, run->arena,
                              &run->lease, &previous, err)) {
             if (previous.run_id != NULL) log_info("the lease of run %s was taken over", previous.run_id);
+            run->superseded = previous.run_id;
             return true;
         }
         if (err->code != ERR_STATE_LEASE_HELD || clock_mono_us() >= until_us || stop_asked(run->stop)) return false;
@@ -115,7 +117,7 @@ static void sum_rows(const RunResult *result, RunRecord *record)
     for (int i = 0; i < result->stream_count; i++) {
         const StreamResult *stream = &result->streams[i];
         record->rows_read += stream->rows_read;
-        record->rows_committed += stream->rows_inserted + stream->rows_updated + stream->rows_skipped;
+        record->rows_committed += stream->rows_inserted + stream->rows_updated;
     }
 }
 
@@ -132,6 +134,7 @@ static bool try_once(Run *run, int number, Err *err)
         .run_id = run->result->run_id,
         .number = number,
         .lease = &run->lease,
+        .supersedes = run->superseded,
         .lease_ttl_us = run->lease_ttl_us,
         .wait_us = run->file_wait_us,
         .asked = run->stop,

@@ -431,6 +431,18 @@ static bool version_check(PgSession *session, Err *err)
     return false;
 }
 
+/* A run that hangs in the middle of its transaction holds the key of its commit record. Its lease is gone, so it cannot
+ * commit; the server ends its sessions. The same role may do that; where it may not, the lock is waited for. */
+static bool end_superseded(PgSession *session, const OpenSpec *spec, Err *err)
+{
+    if (spec->supersedes == NULL || spec->role != ROLE_DESTINATION) return true;
+    const char *name = arena_printf(&session->arena, "openetl %s %%", spec->supersedes);
+    return pg_exec_params(session,
+                          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1"
+                          " AND usename = current_user AND pid <> pg_backend_pid()",
+                          1, &name, NULL, err);
+}
+
 bool pg_open(const OpenSpec *spec, Session **session, Err *err)
 {
     PgSession *opened = mem_zero(sizeof *opened);
@@ -441,7 +453,7 @@ bool pg_open(const OpenSpec *spec, Session **session, Err *err)
     bool ok = connect_server(opened, spec, err);
     if (ok) {
         PQsetNoticeProcessor(opened->conn, silence, NULL);
-        ok = version_check(opened, err) && session_pin(opened, spec, err);
+        ok = version_check(opened, err) && session_pin(opened, spec, err) && end_superseded(opened, spec, err);
     }
     if (!ok) {
         pg_close((Session *)opened);
