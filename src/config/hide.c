@@ -90,6 +90,18 @@ static void hide_pairs(const char *text, Buf *out)
     }
 }
 
+/* Where the value of the first secret key begins, or NULL. */
+static const char *first_pair(const char *text)
+{
+    char lead = ' ';
+    for (const char *p = text; *p != '\0'; lead = *p++) {
+        bool at_key = lead == '?' || lead == '&' || lead == ';' || isspace((unsigned char)lead);
+        size_t key = at_key ? secret_key_at(p) : 0;
+        if (key > 0) return p + key;
+    }
+    return NULL;
+}
+
 /* The ':' before a URL's password and the '@' after it; false when there is none. */
 static bool find_userinfo(const char *text, const char **colon, const char **at)
 {
@@ -104,7 +116,11 @@ const char *secret_hide_url(const char *url, Arena *arena)
 {
     const char *colon, *at;
     const char *text = url;
-    if (find_userinfo(url, &colon, &at)) text = arena_printf(arena, "%.*s:***%s", (int)(colon - url), url, at);
+    if (find_userinfo(url, &colon, &at)) {
+        /* an '@' inside a secret of the query ends no user info: what follows it may be the secret's rest */
+        const char *pair = first_pair(url);
+        text = arena_printf(arena, "%.*s:***%s", (int)(colon - url), url, pair != NULL && pair <= at ? "" : at);
+    }
     Buf out;
     buf_init(&out, strlen(text) * 4 + 64);
     hide_pairs(text, &out);

@@ -137,3 +137,15 @@ bool state_lease_drop(State *state, const Lease *lease, Err *err)
                         "wtit", lease->pipeline, lease->token, lease->run_id);
     return state_end(state, ok, err);
 }
+
+bool state_lease_get(State *state, const char *pipeline, Arena *arena, Lease *lease, bool *live, Err *err)
+{
+    bool empty;
+    Held held = {0};
+    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
+    bool ok = empty || read_held(state, pipeline, arena, &held, err);
+    *lease = held.lease;
+    *live = held.held && held.lease.expires_at_us > clock_wall_us() &&
+            !process_dead(held.lease.host, held.lease.pid, held.pid_start);
+    return state_end(state, ok, err);
+}

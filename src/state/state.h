@@ -52,6 +52,9 @@ bool state_lease_take(State *state, const char *pipeline, const char *run_id, in
 /* Prolongs it; STATE_LEASE_LOST when token is no longer the current one. */
 bool state_lease_beat(State *state, const Lease *lease, int64_t ttl_us, Err *err);
 bool state_lease_drop(State *state, const Lease *lease, Err *err);
+/* The lease as it stands; run_id NULL when nobody holds it. *live: the next run would be refused, because it has not
+ * lapsed and its holder is not known to be dead. */
+bool state_lease_get(State *state, const char *pipeline, Arena *arena, Lease *lease, bool *live, Err *err);
 
 /* ---- the run log ---- */
 typedef enum RunState { RUN_RUNNING, RUN_SUCCESS, RUN_FAILED, RUN_UP_FOR_RETRY, RUN_LOST, RUN_STOPPED } RunState;
