@@ -13,7 +13,8 @@ static bool read_state(Invocation *invocation, State *state, const char *pipelin
     ResetMark *marks;
     RunList runs;
     *out = (PipelineState){.pipeline = pipeline};
-    if (!state_last_commits(state, pipeline, invocation->arena, &out->last, err) ||
+    if (!state_lease_get(state, pipeline, invocation->arena, &out->lease, &out->lease_live, err) ||
+        !state_last_commits(state, pipeline, invocation->arena, &out->last, err) ||
         !state_resets(state, pipeline, invocation->arena, &marks, &out->reset_count, err) ||
         !state_runs(state, pipeline, 0, INT64_MAX, 1, invocation->arena, &runs, err))
         return false;
@@ -67,7 +68,7 @@ static int state_show_run(Invocation *invocation)
 extern const Command cmd_state_show;
 const Command cmd_state_show = {
     .name = "state show",
-    .summary = "saved positions: what runs, the last commit a stream, reset marks",
+    .summary = "saved positions: the lease, the last commit a stream, reset marks",
     .arguments = "[PIPELINE]",
     .least = 0,
     .most = 1,

@@ -88,7 +88,7 @@ static void bash_value(const Option *option, Buf *out)
         put_choices(option, out);
         buf_puts(out, "\" -- \"$cur\"))");
     } else if (is_path(option)) {
-        buf_puts(out, "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))");
+        buf_puts(out, "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")");
     } else {
         buf_puts(out, "COMPREPLY=()");
     }

@@ -118,11 +118,15 @@ static void put_positions(const PipelineState *state, bool color, Arena *arena, 
 void pipeline_state_print(const PipelineState *state, bool color, Arena *arena, Buf *out)
 {
     buf_printf(out, "%s\n", state->pipeline);
+    if (state->lease.run_id != NULL)
+        buf_printf(out, "  lease: %s run %s, process %lld on %s, since %s, until %s\n",
+                   state->lease_live ? "held by" : "left by", state->lease.run_id, (long long)state->lease.pid,
+                   state->lease.host, text_time(state->lease.taken_at_us, arena),
+                   text_time(state->lease.expires_at_us, arena));
     if (state->running != NULL)
-        buf_printf(out, "  running: run %s, attempt %d, process %lld on %s, since %s\n", state->running->run_id,
-                   state->running->attempt, (long long)state->running->pid,
-                   state->running->host == NULL ? "an unknown host" : state->running->host,
-                   text_time(state->running->started_at_us, arena));
+        buf_printf(out, "  running: attempt %d, %s read, %s committed\n", state->running->attempt,
+                   text_plural(state->running->rows_read, "row", "rows", arena),
+                   text_count(state->running->rows_committed, arena));
     for (int i = 0; i < state->reset_count; i++)
         buf_printf(out, "  reset: %s starts again at the next run (asked %s)\n",
                    state->resets[i].stream == NULL ? "every stream" : text_visible(state->resets[i].stream, arena),
@@ -153,6 +157,21 @@ static json_t *last_json(const CommitRecord *record)
     return object;
 }
 
+static json_t *lease_json(const PipelineState *state)
+{
+    const Lease *lease = &state->lease;
+    if (lease->run_id == NULL) return json_null();
+    json_t *object = json_object();
+    json_object_set_new(object, "run_id", json_shown(lease->run_id));
+    json_object_set_new(object, "host", json_shown(lease->host));
+    json_object_set_new(object, "pid", json_integer(lease->pid));
+    json_object_set_new(object, "token", json_integer(lease->token));
+    json_object_set_new(object, "taken_at", json_time(lease->taken_at_us));
+    json_object_set_new(object, "expires_at", json_time(lease->expires_at_us));
+    json_object_set_new(object, "live", json_boolean(state->lease_live));
+    return object;
+}
+
 json_t *pipeline_state_json(const PipelineState *state)
 {
     json_t *object = json_object(), *streams = json_array(), *resets = json_array();
@@ -165,6 +184,7 @@ json_t *pipeline_state_json(const PipelineState *state)
         json_array_append_new(resets, mark);
     }
     json_object_set_new(object, "pipeline", json_shown(state->pipeline));
+    json_object_set_new(object, "lease", lease_json(state));
     json_object_set_new(object, "running", state->running == NULL ? json_null() : run_record_json(state->running));
     json_object_set_new(object, "streams", streams);
     json_object_set_new(object, "resets", resets);

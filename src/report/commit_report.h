@@ -27,6 +27,8 @@ json_t *commits_json(const CommitLines *commits);
 /* What the state store holds of one pipeline. */
 typedef struct PipelineState {
     const char *pipeline;
+    Lease lease; /* run_id NULL: nobody holds it */
+    bool lease_live;
     const RunRecord *running; /* the attempt that runs now, or NULL */
     CommitList last;          /* the last commit a stream */
     const ResetMark *resets;

@@ -25,6 +25,12 @@ static int64_t next_run_us(const PipelineStatus *status, int64_t now_us)
     return status->last == NULL ? now_us : status->last->started_at_us + status->resource->every_us;
 }
 
+/* How old the destination's data is at most: since the start of the last read that came to its end. -1 unknown. */
+static int64_t lag_us(const PipelineStatus *status, int64_t now_us)
+{
+    return status->last_success == NULL ? -1 : now_us - status->last_success->started_at_us;
+}
+
 /* What is wrong with the pipeline, or NULL. */
 static const char *alert_text(const PipelineStatus *status, int64_t now_us, Arena *arena)
 {
@@ -51,13 +57,14 @@ static const char *alert_text(const PipelineStatus *status, int64_t now_us, Aren
 static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf *out)
 {
     static const TableColumn COLUMNS[] = {
-        {"pipeline", ALIGN_LEFT}, {"schedule", ALIGN_LEFT},   {"last run", ALIGN_LEFT},     {"started", ALIGN_LEFT},
-        {"took", ALIGN_RIGHT},    {"committed", ALIGN_RIGHT}, {"last success", ALIGN_LEFT}, {"next run", ALIGN_LEFT}};
+        {"pipeline", ALIGN_LEFT}, {"schedule", ALIGN_LEFT},   {"last run", ALIGN_LEFT}, {"started", ALIGN_LEFT},
+        {"took", ALIGN_RIGHT},    {"committed", ALIGN_RIGHT}, {"lag", ALIGN_RIGHT},     {"next run", ALIGN_LEFT}};
     Table table;
     table_init(&table, arena, COLUMNS, 8);
     for (int i = 0; i < list->count; i++) {
         const PipelineStatus *status = &list->items[i];
-        const RunRecord *last = status->last, *good = status->last_success;
+        const RunRecord *last = status->last;
+        int64_t lag = lag_us(status, list->now_us);
         table_cell(&table, status->pipeline);
         table_cell(&table, schedule_text(status->resource, arena));
         table_color_cell(&table, last == NULL ? COLOR_DIM : run_state_color(last->state),
@@ -65,7 +72,7 @@ static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf 
         table_cell(&table, last == NULL ? NULL : text_time(last->started_at_us, arena));
         table_cell(&table, last == NULL ? NULL : text_duration(run_duration_us(last, list->now_us), arena));
         table_cell(&table, last == NULL ? NULL : text_count(last->rows_committed, arena));
-        table_cell(&table, good == NULL ? NULL : text_ago(list->now_us - good->finished_at_us, arena));
+        table_cell(&table, text_duration(lag < 0 ? lag : lag - lag % 1000000, arena));
         table_cell(&table, text_time(next_run_us(status, list->now_us), arena));
     }
     table_print(&table, "", true, color, out);
@@ -126,6 +133,8 @@ static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena
     json_object_set_new(object, "last_run", status->last == NULL ? json_null() : run_record_json(status->last));
     json_object_set_new(object, "last_success_at",
                         json_time(status->last_success == NULL ? 0 : status->last_success->finished_at_us));
+    int64_t lag = lag_us(status, now_us);
+    json_object_set_new(object, "lag_s", lag < 0 ? json_null() : json_integer(lag / 1000000));
     json_object_set_new(object, "next_run_at", json_time(next_run_us(status, now_us)));
     json_object_set_new(object, "alert", json_shown(alert_text(status, now_us, arena)));
     json_object_set_new(object, "watermarks", watermarks);

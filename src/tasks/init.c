@@ -39,8 +39,7 @@ static const char *name_from(const char *text, size_t length, const char *fallba
     return used == 0 ? fallback : name;
 }
 
-/* What a URL is about: the database of a server, or the file without its extension. Never the user, the password or the
- * host, which stand before the last '/'. */
+/* What a URL, with its password hidden, is about: the database of a server, or the file without its extension. */
 static const char *name_of_url(const char *url, const char *fallback, Arena *arena)
 {
     const char *rest = strchr(url, ':') + 1;
@@ -141,9 +140,9 @@ static void write_entry(Side *side, const char *url, Arena *arena, InitResult *r
 static bool name_sides(const InitSpec *spec, Arena *arena, Side *from, Side *to, InitResult *result, Err *err)
 {
     if (spec->name != NULL && !check_name(spec->name, err)) return false;
-    const char *base = name_of_url(spec->from, "source", arena);
+    const char *base = name_of_url(secret_hide_url(spec->from, arena), "source", arena);
     from->name = ends_with(base, "-db") ? base : arena_printf(arena, "%s-db", base);
-    to->name = name_of_url(spec->to, "warehouse", arena);
+    to->name = name_of_url(secret_hide_url(spec->to, arena), "warehouse", arena);
     if (strcmp(from->name, to->name) == 0) to->name = arena_printf(arena, "%s-copy", to->name);
     result->name = spec->name;
     if (result->name == NULL)

@@ -41,7 +41,7 @@ def test_help_of_a_group(run):
         "usage: openetl state COMMAND [options]\n"
         "\n"
         "commands:\n"
-        "  state show            saved positions: what runs, the last commit a stream, reset marks\n"
+        "  state show            saved positions: the lease, the last commit a stream, reset marks\n"
         "  state reset           lets the next run read streams from the start\n"
     )
 
