@@ -20,6 +20,13 @@ static void test_lease_cycle(void **slot)
     assert_int_equal(lease.token, 1);
     assert_int_equal(lease.pid, getpid());
     assert_null(previous.run_id);
+    Lease seen;
+    bool live;
+    must(state_lease_get(other, "p", &fix->arena, &seen, &live, &fix->err), &fix->err);
+    assert_true(live);
+    assert_string_equal(seen.run_id, "run1");
+    must(state_lease_get(other, "never run", &fix->arena, &seen, &live, &fix->err), &fix->err);
+    assert_false(live);
     assert_false(state_lease_take(other, "p", "run2", 60000000, &fix->arena, &previous, NULL, &fix->err));
     assert_int_equal(fix->err.code, ERR_STATE_LEASE_HELD);
     char pid[32];
@@ -102,6 +109,9 @@ static void test_dead_holder(void **slot)
     fix->state = open_store(fix, "default", false);
     Lease lease, previous;
     pid_t child = child_takes(fix, true);
+    bool live = true;
+    must(state_lease_get(fix->state, "p", &fix->arena, &lease, &live, &fix->err), &fix->err);
+    assert_false(live);
     must(state_lease_take(fix->state, "p", "run2", 60000000, &fix->arena, &lease, &previous, &fix->err), &fix->err);
     assert_string_equal(previous.run_id, "child");
     assert_int_equal(previous.pid, child);
