@@ -118,22 +118,14 @@ static void bash_groups(const Command *const *commands, Buf *out)
     }
 }
 
-static void bash_script(const Command *const *commands, Buf *out)
+/* Finds the command's words before the cursor, past options and their values. */
+static void bash_find_command(const Command *const *commands, Buf *out)
 {
-    buf_puts(out,
-             "# bash completion for openetl. Load it with:  source <(openetl completion bash)\n"
-             "_openetl() {\n"
-             "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"\" command=\"\" options=\"\" words=\"\" i word skip=0\n"
-             "  # \"--output=js\" comes as three words, cut at the equals sign\n"
-             "  if [ \"$cur\" = \"=\" ]; then cur=\"\"; prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-             "  elif [ \"$COMP_CWORD\" -gt 2 ] && [ \"${COMP_WORDS[COMP_CWORD-1]}\" = \"=\" ]; then "
-             "prev=\"${COMP_WORDS[COMP_CWORD-2]}\"\n"
-             "  elif [ \"$COMP_CWORD\" -gt 0 ]; then prev=\"${COMP_WORDS[COMP_CWORD-1]}\"; fi\n"
-             "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-             "    word=\"${COMP_WORDS[i]}\"\n"
-             "    if [ \"$skip\" = 1 ]; then if [ \"$word\" != \"=\" ]; then skip=0; fi; continue; fi\n"
-             "    case \"$word\" in\n");
     bool first = true;
+    buf_puts(out, "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                  "    word=\"${COMP_WORDS[i]}\"\n"
+                  "    if [ \"$skip\" = 1 ]; then if [ \"$word\" != \"=\" ]; then skip=0; fi; continue; fi\n"
+                  "    case \"$word\" in\n");
     for (const Option *o = GLOBAL_OPTIONS; o->name != NULL; o++) {
         if (o->value == NULL) continue;
         buf_printf(out, "%s--%s", first ? "      " : "|", o->name);
@@ -152,8 +144,13 @@ static void bash_script(const Command *const *commands, Buf *out)
     buf_puts(out, "\" in *\" $command \"*) command=\"$command $word\" ;; esac\n"
                   "      break\n"
                   "    fi\n"
-                  "  done\n"
-                  "  case \"$prev\" in\n");
+                  "  done\n");
+}
+
+/* What each command offers. */
+static void bash_cases(const Command *const *commands, Buf *out)
+{
+    buf_puts(out, "  case \"$prev\" in\n");
     for (const Option *o = GLOBAL_OPTIONS; o->name != NULL; o++)
         bash_value(o, out);
     buf_puts(out, "  esac\n  case \"$command\" in\n    \"\") words=\"");
@@ -165,8 +162,23 @@ static void bash_script(const Command *const *commands, Buf *out)
     bash_groups(commands, out);
     for (const Command *const *c = commands; *c != NULL; c++)
         bash_command(*c, out);
-    buf_puts(out, "  esac\n"
-                  "  case \"$cur\" in\n"
+    buf_puts(out, "  esac\n");
+}
+
+static void bash_script(const Command *const *commands, Buf *out)
+{
+    buf_puts(out,
+             "# bash completion for openetl. Load it with:  source <(openetl completion bash)\n"
+             "_openetl() {\n"
+             "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"\" command=\"\" options=\"\" words=\"\" i word skip=0\n"
+             "  # \"--output=js\" comes as three words, cut at the equals sign\n"
+             "  if [ \"$cur\" = \"=\" ]; then cur=\"\"; prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
+             "  elif [ \"$COMP_CWORD\" -gt 2 ] && [ \"${COMP_WORDS[COMP_CWORD-1]}\" = \"=\" ]; then "
+             "prev=\"${COMP_WORDS[COMP_CWORD-2]}\"\n"
+             "  elif [ \"$COMP_CWORD\" -gt 0 ]; then prev=\"${COMP_WORDS[COMP_CWORD-1]}\"; fi\n");
+    bash_find_command(commands, out);
+    bash_cases(commands, out);
+    buf_puts(out, "  case \"$cur\" in\n"
                   "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
                   "    *) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
                   "  esac\n"

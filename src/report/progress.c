@@ -150,34 +150,48 @@ static void put_rest(int done, int waiting, int hidden, int columns, Buf *out)
     display.drawn++;
 }
 
-/* Every stream where they fit the screen; else those at work and one line for the rest. */
-static void put_lines(Buf *out)
+static void put_stream(const StreamProgress *stream, int names, int columns, Buf *out)
 {
-    int columns, rows, done = 0, waiting = 0, hidden = 0;
-    terminal_size(&columns, &rows);
-    Progress *progress = display.progress;
-    bool all = progress->count <= rows - 2;
-    int64_t now = clock_mono_us(), epoch = atomic_load(&progress->epoch);
-    int names = widest_name();
     Buf line;
     buf_init(&line, LINE_MAX_BYTES);
-    for (int i = 0; i < progress->count; i++) {
-        const StreamProgress *stream = &progress->streams[i];
-        int phase = atomic_load(&stream->phase);
-        done += phase == PHASE_DONE;
-        waiting += phase == PHASE_WAITING;
-        if (!all && !stream_active(stream)) continue;
-        if (display.drawn >= rows - 2) {
-            hidden++;
-            continue;
-        }
-        progress_line(stream, epoch, now, names, columns - 1, &line);
-        bool dim = display.color && !stream_active(stream);
-        buf_printf(out, "%s%s%s\n", dim ? color_start(COLOR_DIM) : "", buf_text(&line), dim ? color_end() : "");
-        display.drawn++;
-    }
+    progress_line(stream, atomic_load(&display.progress->epoch), clock_mono_us(), names, columns, &line);
+    bool dim = display.color && !stream_active(stream);
+    buf_printf(out, "%s%s%s\n", dim ? color_start(COLOR_DIM) : "", buf_text(&line), dim ? color_end() : "");
     buf_release(&line);
-    if (!all) put_rest(done, waiting, hidden, columns - 1, out);
+    display.drawn++;
+}
+
+/* Where not every stream fits the screen: those being read, then those being committed, and one line for the rest. */
+static void put_some(int names, int columns, int rows, Buf *out)
+{
+    int counts[PHASE_DONE + 1] = {0};
+    int hidden = 0;
+    for (int phase = PHASE_READING; phase <= PHASE_COMMITTING; phase++) {
+        for (int i = 0; i < display.progress->count; i++) {
+            const StreamProgress *stream = &display.progress->streams[i];
+            if (atomic_load(&stream->phase) != phase) continue;
+            if (display.drawn < rows)
+                put_stream(stream, names, columns, out);
+            else
+                hidden++;
+        }
+    }
+    for (int i = 0; i < display.progress->count; i++)
+        counts[atomic_load(&display.progress->streams[i].phase)]++;
+    put_rest(counts[PHASE_DONE], counts[PHASE_WAITING], hidden, columns, out);
+}
+
+static void put_lines(Buf *out)
+{
+    int columns, rows;
+    terminal_size(&columns, &rows);
+    int names = widest_name();
+    if (display.progress->count > rows - 2) {
+        put_some(names, columns - 1, rows - 2, out);
+        return;
+    }
+    for (int i = 0; i < display.progress->count; i++)
+        put_stream(&display.progress->streams[i], names, columns - 1, out);
 }
 
 /* One write a picture, so that the terminal shows no half of it. */
