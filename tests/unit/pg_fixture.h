@@ -18,6 +18,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ typedef struct World {
     Stop stop;
     Err err;
     Session *session; /* the one that most tests need */
+    Session *late;    /* another one */
     PrepareResult result;
     ApplyCounts counts;
     char answer[4096];
@@ -57,6 +59,7 @@ static inline pid_t server_spawn(const Server *server, const char *program, char
     pid_t pid = fork();
     if (pid != 0) return pid;
     become_server_user();
+    prctl(PR_SET_PDEATHSIG, SIGINT); /* a test that dies takes the server with it */
     if (chdir(server->directory) != 0 || freopen(log, "a", stdout) == NULL || dup2(1, 2) < 0) _exit(126);
     execv(path, args);
     _exit(127);
@@ -119,7 +122,7 @@ static inline int server_start(void **state)
         usleep(50000);
     }
     if (server->admin == NULL) return 1;
-    PQclear(PQexec(server->admin, "SET client_min_messages = error; SET TimeZone = 'UTC'"));
+    PQclear(PQexec(server->admin, "SET client_min_messages = error; SET TimeZone = 'UTC'; SET lock_timeout = '10s'"));
     return 0;
 }
 
@@ -203,6 +206,7 @@ static inline int world_teardown(void **state)
     World *world = *state;
     *state = world->server;
     pg_close(world->session);
+    pg_close(world->late);
     arena_release(&world->arena);
     free(world);
     return 0;

@@ -94,13 +94,12 @@ static void test_the_later_run_loses(void **state)
     World *world = world_of(state);
     DestStream stream = small_stream("t", WRITE_APPEND);
     begin(world, &stream);
-    Session *late = session_open(world);
-    MUST(world, prepare_on(world, late, &stream));
-    MUST(world, stage_on(world, late, 0, small_batch(ROWS({9, "late", 9, 1, OP_READ}))));
+    world->late = session_open(world);
+    MUST(world, prepare_on(world, world->late, &stream));
+    MUST(world, stage_on(world, world->late, 0, small_batch(ROWS({9, "late", 9, 1, OP_READ}))));
     MUST(world, stage_rows(world, ROWS({1, "a", 1, 1, OP_READ})));
     MUST(world, commit_rows(world, 1, 1));
-    REFUSED(world, commit_on(world, late, 1, 1, false), STATE_EPOCH_TAKEN);
-    pg_close(late);
+    REFUSED(world, commit_on(world, world->late, 1, 1, false), STATE_EPOCH_TAKEN);
     SQL_IS(world, SHOW, "1|a|1");
 }
 
@@ -358,15 +357,14 @@ static void test_overwrite_by_two_runs(void **state)
 {
     World *world = world_of(state);
     DestStream stream = small_stream("t", WRITE_OVERWRITE);
-    Session *late = session_open(world);
-    MUST(world, prepare_on(world, late, &stream));
+    world->late = session_open(world);
+    MUST(world, prepare_on(world, world->late, &stream));
     begin(world, &stream);
-    REFUSED(world, stage_on(world, late, 0, small_batch(ROWS({9, "late", 9, 1, OP_READ}))), STATE_LEASE_LOST);
-    pg_dest_ops.abort(late);
+    REFUSED(world, stage_on(world, world->late, 0, small_batch(ROWS({9, "late", 9, 1, OP_READ}))), STATE_LEASE_LOST);
+    pg_dest_ops.abort(world->late);
     MUST(world, stage_rows(world, ROWS({1, "a", 1, 1, OP_READ})));
     MUST(world, commit_on(world, world->session, 1, 1, true));
-    REFUSED(world, commit_on(world, late, 2, 0, true), STATE_LEASE_LOST);
-    pg_close(late);
+    REFUSED(world, commit_on(world, world->late, 2, 0, true), STATE_LEASE_LOST);
     SQL_IS(world, SHOW, "1|a|1");
 }
 
