@@ -2,6 +2,8 @@
 #include "connectors/postgres/keyset.h"
 #include "connectors/postgres/snapshot.h"
 
+#include "base/clock.h"
+
 /* A read: one snapshot, one or two COPY statements (the range, then NULL cursors when they are wanted). With a keyset
  * each is ordered by it, so the end of every batch is a point to go on from; a statement is not cut into LIMITed
  * chunks, for the order makes it resumable already, and the server plans it once. */
@@ -61,6 +63,17 @@ static void decoder_open(PgReader *reader)
     builder_init(&reader->builder, spec->schema, spec->batch_rows, spec->batch_bytes);
 }
 
+/* A sort gives its first row only after the last was read, and holds the table in temporary files at the source. Up to
+ * a size where reading in the index's order is cheap the index is used; beyond it the planner weighs the two. */
+static bool prefer_index(PgReader *reader, Err *err)
+{
+    static const char sql[] = "SELECT pg_catalog.set_config('enable_sort', 'off', true) WHERE COALESCE((SELECT "
+                              "pg_catalog.sum(pg_catalog.pg_relation_size(t.relid)) FROM "
+                              "pg_catalog.pg_partition_tree($1::pg_catalog.oid) t), "
+                              "pg_catalog.pg_relation_size($1::pg_catalog.oid)) <= 1073741824";
+    return reader->phases[0].count == 0 || pg_exec_params(reader->session, sql, 1, &reader->table.oid, NULL, err);
+}
+
 static bool reader_start(PgReader *reader, Err *err)
 {
     const ReadSpec *spec = reader->spec;
@@ -73,6 +86,7 @@ static bool reader_start(PgReader *reader, Err *err)
     if (!columns_plan(reader, err)) return false;
     reader->phase_count = keyset_phases(spec, &reader->table, &reader->arena, reader->phases);
     decoder_open(reader);
+    if (!prefer_index(reader, err)) return false;
     return spec->resume == NULL ||
            keyset_resume(spec, reader->phases, reader->phase_count, &reader->phase, &reader->after, err);
 }
@@ -167,10 +181,21 @@ static bool batch_full(const BatchBuilder *builder, int row_bytes)
     return (row_bytes >= LARGE_ROW_BYTES || builder->rows % FULL_EVERY_ROWS == 0) && builder_full(builder);
 }
 
+enum { SLOW_US = 250 * 1000 };
+
+/* Where the server is slow, what has come is given out rather than held: an epoch's clock and a stop need resume
+ * points. */
+static bool give_out_early(const PgReader *reader, int64_t since_us)
+{
+    if (reader->builder.rows == 0) return false;
+    return clock_mono_us() - since_us > SLOW_US || (reader->spec->stop != NULL && stop_asked(reader->spec->stop));
+}
+
 /* Reads until the batch is full or the statement ends. */
 static bool copy_read(PgReader *reader, Err *err)
 {
     PGconn *conn = reader->session->conn;
+    int64_t since_us = clock_mono_us();
     for (;;) {
         char *data = NULL;
         int length = PQgetCopyData(conn, &data, 1);
@@ -180,6 +205,7 @@ static bool copy_read(PgReader *reader, Err *err)
             if (!ok) return false;
             if (batch_full(&reader->builder, length)) return true;
         } else if (length == 0) {
+            if (give_out_early(reader, since_us)) return true;
             if (!copy_wait(reader, err)) return false;
         } else if (length == -1) {
             return copy_end(reader, err);
