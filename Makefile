@@ -59,11 +59,10 @@ $(BUILD)/unit/%: tests/unit/%.c $(LIB)
 	@echo "  UNIT $<"
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -MMD -MP -o $@ $< $(LIB) -lcmocka $(LDLIBS) $(RPATH)
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(SRC)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "  FUZZ $<"
-	@clang $(CPPFLAGS) -std=c17 -g -O1 -pthread -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	  $(shell pkg-config --cflags $(PKGS) 2>/dev/null) -o $@ $< $(SRC) $(LDLIBS) $(RPATH)
+	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS) $(RPATH)
 
 unit: $(UNIT_BIN)
 	@tools/run-unit.sh $(UNIT_BIN)
@@ -92,13 +91,17 @@ pytest: test-deps build
 
 asan: test-deps
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/asan CFLAGS='-O1 -g' \
-	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' asan-run
+	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
+	  WERROR= asan-run
 .PHONY: asan-run
 asan-run: $(BUILD)/openetl $(UNIT_BIN)
 	@ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=$(abspath tests/support/lsan.supp) tools/test.sh $(BUILD) asan
 
 fuzz: test-deps
-	@$(MAKE) --no-print-directory $(FUZZ_BIN)
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/fuzzing CC=clang CFLAGS='-O1 -g' WERROR= \
+	  SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzz-run
+.PHONY: fuzz-run
+fuzz-run: $(FUZZ_BIN)
 	@tools/run-fuzz.sh $(FUZZ_SECONDS) $(FUZZ_BIN)
 
 coverage: test-deps

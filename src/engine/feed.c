@@ -1,5 +1,6 @@
 #include "engine/feed.h"
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "data/identity.h"
@@ -8,8 +9,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { EMPTY_READS = 3 };
+enum { EMPTY_READS = 3, PACE_US = 5000, POSITION_MAX_BYTES = 16 * 1024 * 1024 };
 
 typedef struct Feed {
     FeedCrew *crew;
@@ -162,6 +164,17 @@ static bool push_batch(StreamFeed *stream, Reader *reader, Batch **batch, Buf *p
     return push(stream, &item) || lost_lane(err);
 }
 
+/* read.maxRowsPerSecond: sleeps until the rows read so far are due. */
+static void keep_pace(const StreamFeed *stream, int64_t since_us)
+{
+    int64_t most = stream->run->plan->max_rows_per_second;
+    Attempt *attempt = stream->feed->crew->attempt;
+    if (most <= 0) return;
+    int64_t due_us = since_us + stream->rows * 1000000 / most;
+    while (clock_mono_us() < due_us && !stopped_early(attempt) && !stop_asked(&attempt->stop))
+        usleep(PACE_US);
+}
+
 static bool read_rows(StreamFeed *stream, Reader *reader, Err *err)
 {
     Attempt *attempt = stream->feed->crew->attempt;
@@ -171,7 +184,8 @@ static bool read_rows(StreamFeed *stream, Reader *reader, Err *err)
     identity_init(&identity, &plan->schema, plan->name, stream->run->start.position.generation, plan->key,
                   plan->key_count);
     Buf position;
-    buf_init(&position, 16 * 1024 * 1024);
+    buf_init(&position, POSITION_MAX_BYTES);
+    int64_t since_us = clock_mono_us();
     bool ok = true;
     for (;;) {
         if (stopped_early(attempt) || stop_asked(&attempt->stop)) {
@@ -183,6 +197,7 @@ static bool read_rows(StreamFeed *stream, Reader *reader, Err *err)
         if (!ok || batch == NULL) break;
         ok = push_batch(stream, reader, &batch, &position, &identity, err);
         if (!ok) break;
+        keep_pace(stream, since_us);
     }
     buf_release(&position);
     identity_release(&identity);
@@ -260,12 +275,15 @@ static bool count_nulls(StreamFeed *stream, int64_t *rows, Err *err)
     return source->count_null_cursor(stream->feed->session, &stream->spec, rows, err);
 }
 
-/* Tests make batches small, so that a small table has many resume points. */
-static int64_t batch_rows(void)
+/* Small where the pace is slow, so that it is even; and where tests want many resume points in a small table. */
+static int64_t batch_rows(const StreamPlan *plan)
 {
     const char *setting = getenv("OPENETL_BATCH_ROWS");
     long rows = setting == NULL ? 0 : strtol(setting, NULL, 10);
-    return rows > 0 && rows < BATCH_ROWS ? rows : BATCH_ROWS;
+    int64_t most = rows > 0 && rows < BATCH_ROWS ? rows : BATCH_ROWS;
+    int64_t tenth = plan->max_rows_per_second / 10;
+    if (plan->max_rows_per_second > 0 && tenth < most) most = tenth > 0 ? tenth : 1;
+    return most;
 }
 
 /* ---- one stream, one feed, the crew ------------------------------------------------------------------------------ */
@@ -287,7 +305,7 @@ static void init_stream(StreamFeed *stream, Feed *feed, int index)
         .cursor = plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
         .read_number = run->start.position.read,
-        .batch_rows = batch_rows(),
+        .batch_rows = batch_rows(plan),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,
         .stop = &attempt->stop,
