@@ -5,18 +5,19 @@
  *   TYPE_INT16..64            int16 int32 int64            2, 4, 8 bytes
  *   TYPE_UINT32, TYPE_UINT64  uint32 uint64                4, 8 bytes
  *   TYPE_FLOAT32/64           float32 float64              4, 8 bytes IEEE 754
- *   TYPE_DECIMAL              decimal(P, S)                16 bytes: signed 128-bit integer, little endian; value /
- * 10^S; 1 <= P <= 38, 0 <= S <= P TYPE_UTF8                 utf8                         int32 offsets + bytes
+ *   TYPE_DECIMAL              decimal(P, S)                16 bytes: signed 128-bit integer, little endian; value / 10^S;
+ *                                                          1 <= P <= 38, 0 <= S <= P
+ *   TYPE_UTF8                 utf8                         int32 offsets + bytes
  *   TYPE_JSON                 json                         as utf8: JSON text, kept byte for byte
  *   TYPE_BINARY               binary                       int32 offsets + bytes
  *   TYPE_UUID                 uuid                         16 bytes, network order
  *   TYPE_DATE                 date32                       int32 days since 1970-01-01
- *   TYPE_TIME                 time64[us]                   int64 microseconds since midnight, 0 .. 86400000000
- * (24:00:00) TYPE_TIMESTAMP            timestamp[us]                int64 microseconds since 1970-01-01 00:00:00, no
- * zone TYPE_TIMESTAMPTZ          timestamp[us, tz=UTC]        int64 microseconds since 1970-01-01 00:00:00 UTC
- *   TYPE_INTERVAL             interval                     16 bytes: int32 months, int32 days, int64 microseconds
- * (Arrow's month_day_nano shape, with microseconds: no overflow) TYPE_LIST                 list<T> int32 offsets + one
- * child column
+ *   TYPE_TIME                 time64[us]                   int64 microseconds since midnight, 0 .. 86400000000 (24:00:00)
+ *   TYPE_TIMESTAMP            timestamp[us]                int64 microseconds since 1970-01-01 00:00:00, no zone
+ *   TYPE_TIMESTAMPTZ          timestamp[us, tz=UTC]        int64 microseconds since 1970-01-01 00:00:00 UTC
+ *   TYPE_INTERVAL             interval                     16 bytes: int32 months, int32 days, int64 microseconds (Arrow's
+ *                                                          month_day_nano shape, with microseconds: no overflow)
+ *   TYPE_LIST                 list<T>                      int32 offsets + one child column
  *
  * Infinity: dates and timestamps use DATE_INFINITY, -DATE_INFINITY, TIMESTAMP_INFINITY, -TIMESTAMP_INFINITY (the same
  * sentinels as DuckDB's); they are values, never numbers to compute with. */
