@@ -81,14 +81,20 @@ static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *
 /* ---- merge ------------------------------------------------------------------------------------------------------- */
 
 /* One row a key: the version with the highest sequence, the last staged among equals; with operations also the newest
- * version that carries values, since a delete may carry only the key. */
+ * version that carries values, since a delete may carry only the key. A window, since it spills where an aggregate with
+ * as many groups as rows does not. */
 static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
-    const char *newest = "max_by(_openetl_ordinal, {'seq': _openetl_seq, 'ordinal': _openetl_ordinal})";
-    buf_printf(sql, "CREATE TEMPORARY TABLE _openetl_fold AS SELECT %s AS winner", newest);
-    if (target->with_op) buf_printf(sql, ", %s FILTER (WHERE _openetl_op <> 'delete') AS valued", newest);
-    buf_printf(sql, " FROM temp.%s GROUP BY ", target->stage);
+    buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_fold AS SELECT winner");
+    if (target->with_op) buf_puts(sql, ", valued");
+    buf_puts(sql, " FROM (SELECT _openetl_ordinal AS winner, row_number() OVER newest AS place");
+    if (target->with_op)
+        buf_puts(sql,
+                 ", first_value(CASE WHEN _openetl_op <> 'delete' THEN _openetl_ordinal END IGNORE NULLS) OVER (newest "
+                 "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS valued");
+    buf_printf(sql, " FROM temp.%s WINDOW newest AS (PARTITION BY ", target->stage);
     put_key(target, "", ", ", NULL, sql);
+    buf_puts(sql, " ORDER BY _openetl_seq DESC, _openetl_ordinal DESC)) WHERE place = 1");
     return run(session, sql, NULL, err);
 }
 
