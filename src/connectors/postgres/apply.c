@@ -81,16 +81,19 @@ static void put_insert(const PgTarget *target, Buf *out)
     buf_puts(out, " FROM ");
 }
 
+/* What the table has is left out before the sort: a read that is repeated is mostly that. */
 void pg_apply_insert(const PgTarget *target, Buf *out)
 {
     put_insert(target, out);
     buf_puts(out, "(SELECT DISTINCT ON (_openetl_id) * FROM ");
     pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " AS s");
+    if (target->stream->dedupe) {
+        buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
+        pg_quote_table(out, target->schema, target->into);
+        buf_puts(out, " AS had WHERE had._openetl_id = s._openetl_id)");
+    }
     buf_puts(out, " ORDER BY _openetl_id, _openetl_ord) AS s");
-    if (!target->stream->dedupe) return;
-    buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
-    pg_quote_table(out, target->schema, target->into);
-    buf_puts(out, " AS had WHERE had._openetl_id = s._openetl_id)");
 }
 
 static bool is_key(const DestStream *stream, const char *name)
