@@ -648,6 +648,41 @@ static void sessions_of_a_process_share_the_file(void **state)
     connector_duckdb.ops->close(reader);
 }
 
+/* DuckDB names the open file after its base name: shop.duckdb with a schema shop makes "shop.orders" ambiguous. */
+static void a_file_may_be_named_as_its_schema(void **state)
+{
+    Fixture *f = *state;
+    static const char *const FILES[] = {"shop", "temp", "my-file.v1"};
+    for (int i = 0; i < 3; i++) {
+        f->entry.value = arena_printf(&f->arena, "%s/%s.duckdb", f->directory, FILES[i]);
+        DestStream merged = stream_of("orders", schema_of(f, "id int64"), WRITE_MERGE);
+        merged.with_ops = true;
+        open_session(f, ROLE_DESTINATION);
+        prepare_one(f, &merged);
+        assert_ok(f, stage_rows(f, &merged, 1, 2, ROWS("1", "1")));
+        assert_ok(f, commit_one(f, &merged, 1, 2, false, NULL));
+        DestStream swapped = stream_of("items", schema_of(f, "id int64; n int16"), WRITE_OVERWRITE);
+        swapped.namespace_ = "temp";
+        open_session(f, ROLE_DESTINATION);
+        prepare_one(f, &swapped);
+        assert_ok(f, stage_rows(f, &swapped, 1, 1, ROWS("1", "2")));
+        assert_ok(f, commit_one(f, &swapped, 2, 1, true, NULL));
+        CommitList list;
+        assert_ok(f, connector_duckdb.destination->last_commits(f->session, "shop", "p", &f->arena, &list, &f->err));
+        assert_int_equal(list.count, 2);
+        DestTable table;
+        assert_ok(f, connector_duckdb.destination->inspect(f->session, &swapped, &f->arena, &table, &f->err));
+        assert_int_equal(table.column_count, 2);
+        close_session(f);
+        OpenSpec spec = open_spec(f, ROLE_SOURCE, false);
+        assert_ok(f, connector_duckdb.ops->open(&spec, &f->session, &f->err));
+        Catalog catalog;
+        assert_ok(f, connector_duckdb.ops->discover(f->session, NULL, 0, &f->arena, &catalog, &f->err));
+        assert_int_equal(catalog.count, 2);
+        close_session(f);
+    }
+}
+
 /* ---- kill -9 ----------------------------------------------------------------------------------------------------- */
 
 /* The child commits epochs of growing tables for ever; `mode` picks the write. */
@@ -779,6 +814,7 @@ int main(void)
         TEST(bad_files_are_named),
         TEST(a_stillborn_file_is_made_again),
         TEST(sessions_of_a_process_share_the_file),
+        TEST(a_file_may_be_named_as_its_schema),
         TEST(a_killed_writer_leaves_whole_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

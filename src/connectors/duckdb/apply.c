@@ -32,10 +32,10 @@ static void put_key(const DuckTarget *target, const char *prefix, const char *be
     }
 }
 
-static void put_insert(const DuckTarget *target, Buf *out)
+static void put_insert(const DuckSession *session, const DuckTarget *target, Buf *out)
 {
     buf_puts(out, "INSERT INTO ");
-    duck_quote_table(out, target->schema, target->into);
+    duck_quote_table(session, target->schema, target->into, out);
     buf_puts(out, " (");
     put_columns(target, "", out);
     buf_puts(out, ") ");
@@ -54,7 +54,10 @@ bool duck_count_rows(DuckSession *session, const char *schema, const char *table
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "SELECT count(*) FROM ");
-    duck_quote_table(&sql, schema, table);
+    if (schema == NULL)
+        buf_printf(&sql, "temp.main.%s", table);
+    else
+        duck_quote_table(session, schema, table, &sql);
     bool ok = duck_number(session, buf_text(&sql), rows, err);
     buf_release(&sql);
     return ok;
@@ -64,14 +67,14 @@ bool duck_count_rows(DuckSession *session, const char *schema, const char *table
 
 static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *inserted, Err *err)
 {
-    put_insert(target, sql);
+    put_insert(session, target, sql);
     buf_puts(sql, "SELECT ");
     put_columns(target, "", sql);
-    buf_printf(sql, " FROM temp.%s WHERE _openetl_ordinal IN (SELECT min(_openetl_ordinal) FROM temp.%s AS s",
+    buf_printf(sql, " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT min(_openetl_ordinal) FROM temp.main.%s AS s",
                target->stage, target->stage);
     if (target->stream->dedupe) {
         buf_puts(sql, " WHERE NOT EXISTS (SELECT 1 FROM ");
-        duck_quote_table(sql, target->schema, target->into);
+        duck_quote_table(session, target->schema, target->into, sql);
         buf_puts(sql, " AS t WHERE t._openetl_id = s._openetl_id)");
     }
     buf_puts(sql, " GROUP BY s._openetl_id)");
@@ -92,7 +95,7 @@ static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, 
         buf_puts(sql,
                  ", first_value(CASE WHEN _openetl_op <> 'delete' THEN _openetl_ordinal END IGNORE NULLS) OVER (newest "
                  "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS valued");
-    buf_printf(sql, " FROM temp.%s WINDOW newest AS (PARTITION BY ", target->stage);
+    buf_printf(sql, " FROM temp.main.%s WINDOW newest AS (PARTITION BY ", target->stage);
     put_key(target, "", ", ", NULL, sql);
     buf_puts(sql, " ORDER BY _openetl_seq DESC, _openetl_ordinal DESC)) WHERE place = 1");
     return run(session, sql, NULL, err);
@@ -103,16 +106,16 @@ static bool make_match(DuckSession *session, const DuckTarget *target, Buf *sql,
 {
     buf_printf(sql,
                "CREATE TEMPORARY TABLE _openetl_match AS SELECT s._openetl_ordinal AS winner, t.rowid AS old, "
-               "coalesce(t._openetl_seq > s._openetl_seq, false) AS stale FROM temp.%s AS s JOIN ",
+               "coalesce(t._openetl_seq > s._openetl_seq, false) AS stale FROM temp.main.%s AS s JOIN ",
                target->stage);
-    duck_quote_table(sql, target->schema, target->into);
+    duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON ");
     put_key(target, "t.", " AND ", " = s.", sql);
-    buf_puts(sql, " WHERE s._openetl_ordinal IN (SELECT winner FROM temp._openetl_fold)");
+    buf_puts(sql, " WHERE s._openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold)");
     return run(session, sql, NULL, err);
 }
 
-#define NOT_STALE "NOT IN (SELECT winner FROM temp._openetl_match WHERE stale)"
+#define NOT_STALE "NOT IN (SELECT winner FROM temp.main._openetl_match WHERE stale)"
 
 /* A delete keeps the row's last values: those of the newest version before it, staged or in the table. */
 static void put_last_values(const DuckTarget *target, Buf *out)
@@ -138,13 +141,14 @@ static bool make_versions(DuckSession *session, const DuckTarget *target, Buf *s
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_versions AS SELECT ");
     put_last_values(target, sql);
     buf_puts(sql, "s._openetl_id, s._openetl_seq, s._openetl_synced_at, s._openetl_op, s._openetl_deleted ");
-    buf_printf(
-        sql,
-        "FROM temp._openetl_fold AS f JOIN temp.%s AS s ON s._openetl_ordinal = f.winner LEFT JOIN temp.%s AS v ON "
-        "v._openetl_ordinal = f.valued LEFT JOIN (SELECT winner, max(old) AS old FROM temp._openetl_match GROUP BY "
-        "winner) AS m ON m.winner = f.winner LEFT JOIN ",
-        target->stage, target->stage);
-    duck_quote_table(sql, target->schema, target->into);
+    buf_printf(sql,
+               "FROM temp.main._openetl_fold AS f JOIN temp.main.%s AS s ON s._openetl_ordinal = f.winner LEFT JOIN "
+               "temp.main.%s AS v ON "
+               "v._openetl_ordinal = f.valued LEFT JOIN (SELECT winner, max(old) AS old FROM temp.main._openetl_match "
+               "GROUP BY "
+               "winner) AS m ON m.winner = f.winner LEFT JOIN ",
+               target->stage, target->stage);
+    duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON t.rowid = m.old WHERE f.winner " NOT_STALE);
     return run(session, sql, NULL, err);
 }
@@ -153,17 +157,17 @@ static bool replace_rows(DuckSession *session, const DuckTarget *target, Buf *sq
 {
     if (target->with_op && !make_versions(session, target, sql, err)) return false;
     buf_puts(sql, "DELETE FROM ");
-    duck_quote_table(sql, target->schema, target->into);
-    buf_puts(sql, " WHERE rowid IN (SELECT old FROM temp._openetl_match WHERE winner " NOT_STALE ")");
+    duck_quote_table(session, target->schema, target->into, sql);
+    buf_puts(sql, " WHERE rowid IN (SELECT old FROM temp.main._openetl_match WHERE winner " NOT_STALE ")");
     if (!run(session, sql, NULL, err)) return false;
-    put_insert(target, sql);
+    put_insert(session, target, sql);
     buf_puts(sql, "SELECT ");
     put_columns(target, "", sql);
     if (target->with_op)
-        buf_puts(sql, " FROM temp._openetl_versions");
+        buf_puts(sql, " FROM temp.main._openetl_versions");
     else
         buf_printf(sql,
-                   " FROM temp.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp._openetl_fold) AND "
+                   " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold) AND "
                    "_openetl_ordinal " NOT_STALE,
                    target->stage);
     return run(session, sql, written, err);
@@ -173,9 +177,9 @@ static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql
 {
     int64_t winners, known, stale, written;
     if (!make_fold(session, target, sql, err) || !make_match(session, target, sql, err)) return false;
-    if (!duck_count_rows(session, "temp", "_openetl_fold", &winners, err) ||
-        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp._openetl_match", &known, err) ||
-        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp._openetl_match WHERE stale", &stale, err))
+    if (!duck_count_rows(session, NULL, "_openetl_fold", &winners, err) ||
+        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp.main._openetl_match", &known, err) ||
+        !duck_number(session, "SELECT count(DISTINCT winner) FROM temp.main._openetl_match WHERE stale", &stale, err))
         return false;
     if (!replace_rows(session, target, sql, &written, err)) return false;
     if (written != winners - stale)
@@ -183,16 +187,16 @@ static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql
                        written, winners - stale);
     counts->inserted = winners - known;
     counts->updated = counts->staged - counts->inserted;
-    return duck_exec(session, "DROP TABLE temp._openetl_fold", err) &&
-           duck_exec(session, "DROP TABLE temp._openetl_match", err) &&
-           (!target->with_op || duck_exec(session, "DROP TABLE temp._openetl_versions", err));
+    return duck_exec(session, "DROP TABLE temp.main._openetl_fold", err) &&
+           duck_exec(session, "DROP TABLE temp.main._openetl_match", err) &&
+           (!target->with_op || duck_exec(session, "DROP TABLE temp.main._openetl_versions", err));
 }
 
 /* ---- the way in -------------------------------------------------------------------------------------------------- */
 
 static bool drop_stage(DuckSession *session, DuckTarget *target, Buf *sql, Err *err)
 {
-    buf_printf(sql, "DROP TABLE temp.%s", target->stage);
+    buf_printf(sql, "DROP TABLE temp.main.%s", target->stage);
     bool ok = duck_exec(session, buf_text(sql), err);
     target->stage_exists = false;
     return ok;
@@ -200,7 +204,7 @@ static bool drop_stage(DuckSession *session, DuckTarget *target, Buf *sql, Err *
 
 static bool apply_stage(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err)
 {
-    if (!duck_count_rows(session, "temp", target->stage, &counts->staged, err)) return false;
+    if (!duck_count_rows(session, NULL, target->stage, &counts->staged, err)) return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     bool ok;
@@ -231,11 +235,11 @@ bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err)
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "DROP TABLE IF EXISTS ");
-    duck_quote_table(&sql, target->schema, target->stream->table);
+    duck_quote_table(session, target->schema, target->stream->table, &sql);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_clear(&sql);
     buf_puts(&sql, "ALTER TABLE ");
-    duck_quote_table(&sql, target->schema, target->into);
+    duck_quote_table(session, target->schema, target->into, &sql);
     buf_puts(&sql, " RENAME TO ");
     duck_quote_name(&sql, target->stream->table);
     ok = ok && duck_exec(session, buf_text(&sql), err);

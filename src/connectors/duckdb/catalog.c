@@ -30,7 +30,7 @@ static bool read_columns(DuckSession *session, const char *schema, const char *n
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "SELECT * FROM ");
-    duck_quote_table(&sql, schema, name);
+    duck_quote_table(session, schema, name, &sql);
     duckdb_prepared_statement statement;
     bool ok = duckdb_prepare(session->connection, buf_text(&sql), &statement) == DuckDBSuccess;
     table->columns = arena_array(arena, CatalogColumn, rows.rows);

@@ -57,7 +57,7 @@ static bool read_commits(DuckSession *session, const char *namespace_, const cha
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_printf(&sql, "SELECT %s FROM ", COLUMNS);
-    duck_quote_table(&sql, duck_schema(namespace_), COMMITS_TABLE);
+    duck_quote_table(session, duck_schema(namespace_), COMMITS_TABLE, &sql);
     buf_printf(&sql, " WHERE pipeline = $1 %s", tail);
     DuckRows rows;
     bool ok = duck_query(session, buf_text(&sql), &pipeline, 1, arena, &rows, NULL, err);
@@ -102,7 +102,7 @@ bool duck_epoch_free(DuckSession *session, const char *namespace_, const char *p
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "SELECT run_id FROM ");
-    duck_quote_table(&sql, duck_schema(namespace_), COMMITS_TABLE);
+    duck_quote_table(session, duck_schema(namespace_), COMMITS_TABLE, &sql);
     buf_puts(&sql, " WHERE pipeline = $1 AND stream = $2 AND epoch >= CAST($3 AS BIGINT) ORDER BY epoch LIMIT 1");
     char epoch[24];
     snprintf(epoch, sizeof epoch, "%" PRId64, record->epoch);
@@ -121,7 +121,7 @@ bool duck_commit_record(DuckSession *session, const char *namespace_, const char
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "INSERT INTO ");
-    duck_quote_table(&sql, duck_schema(namespace_), COMMITS_TABLE);
+    duck_quote_table(session, duck_schema(namespace_), COMMITS_TABLE, &sql);
     buf_puts(&sql,
              " (pipeline, stream, epoch, run_id, attempt, position, watermark, rows, guarantee, forced, committed_at) "
              "VALUES ($1, $2, CAST($3 AS BIGINT), $4, CAST($5 AS INTEGER), $6, $7, CAST($8 AS BIGINT), $9, "

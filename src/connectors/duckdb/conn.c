@@ -59,9 +59,11 @@ static bool connect_session(DuckSession *session, const OpenSpec *spec, Err *err
     if (duckdb_connect(session->database->handle, &session->connection) != DuckDBSuccess)
         return duck_fail(session, "no connection to the open file", err);
     DuckRows rows;
-    if (!duck_query(session, "SELECT current_setting('TimeZone')", NULL, 0, &session->arena, &rows, NULL, err))
+    if (!duck_query(session, "SELECT current_setting('TimeZone'), current_database()", NULL, 0, &session->arena, &rows,
+                    NULL, err))
         return false;
     session->local_zone = duck_cell(&rows, 0, 0);
+    session->catalog = duck_cell(&rows, 0, 1);
     return duck_exec(session, "SET TimeZone = 'UTC'", err);
 }
 
@@ -297,11 +299,11 @@ void duck_quote_literal(Buf *out, const char *text)
     quote(out, text, '\'');
 }
 
-void duck_quote_table(Buf *out, const char *schema, const char *name)
+void duck_quote_table(const DuckSession *session, const char *schema, const char *name, Buf *out)
 {
-    if (schema != NULL) {
-        duck_quote_name(out, schema);
-        buf_putc(out, '.');
-    }
+    duck_quote_name(out, session->catalog);
+    buf_putc(out, '.');
+    duck_quote_name(out, schema);
+    buf_putc(out, '.');
     duck_quote_name(out, name);
 }

@@ -15,6 +15,7 @@ typedef struct DuckSession {
     SessionRole role;
     Stop *stop; /* may be NULL */
     const char *path;
+    const char *catalog;    /* DuckDB's name of the open file; a schema may have the same, so names are written whole */
     const char *local_zone; /* the host's time zone: naive timestamps were probably written in it, or in UTC */
     Database *database;     /* NULL: read-only, and there is no file */
     duckdb_connection connection;
@@ -60,7 +61,8 @@ bool duck_await(DuckSession *session, duckdb_pending_result pending, Err *err);
 bool duck_fail(const DuckSession *session, const char *message, Err *err);
 
 void duck_quote_name(Buf *out, const char *name); /* "name", quotes doubled */
-void duck_quote_table(Buf *out, const char *schema, const char *name);
+/* "catalog"."schema"."name" in the session's file. */
+void duck_quote_table(const DuckSession *session, const char *schema, const char *name, Buf *out);
 void duck_quote_literal(Buf *out, const char *text);
 
 extern const DestOps duck_dest_ops;     /* write.c */

@@ -152,7 +152,7 @@ static bool open_statement(DuckReader *reader, Err *err)
     if (reader->spec.resume != NULL && !read_position(reader, &after, err)) return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    bool ok = read_statement(&reader->spec, after, &reader->arena, &reader->plan, &sql, err) &&
+    bool ok = read_statement(reader->session, &reader->spec, after, &reader->arena, &reader->plan, &sql, err) &&
               start_statement(reader, buf_text(&sql), err) && check_layout(reader, err);
     buf_release(&sql);
     return ok;

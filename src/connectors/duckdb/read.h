@@ -15,11 +15,12 @@ typedef struct ReadPlan {
 /* What the table's column is in DuckDB; SOURCE_MISSING when it is gone. */
 bool read_column(const ReadSpec *spec, const char *name, DuckColumn *column, const char **native, Err *err);
 /* The select list, FROM, WHERE and ORDER BY. `after`: key values (value.h's text) to go on behind, or NULL. */
-bool read_statement(const ReadSpec *spec, const char *const *after, Arena *arena, ReadPlan *plan, Buf *sql, Err *err);
+bool read_statement(const DuckSession *session, const ReadSpec *spec, const char *const *after, Arena *arena,
+                    ReadPlan *plan, Buf *sql, Err *err);
 /* FROM and the WHERE of where, cursor range and null rule. */
-bool read_range(const ReadSpec *spec, Buf *sql, Err *err);
+bool read_range(const DuckSession *session, const ReadSpec *spec, Buf *sql, Err *err);
 /* FROM with the stream's own filter alone, and a further condition (or NULL). */
-void read_filtered(const ReadSpec *spec, const char *condition, Buf *sql);
+void read_filtered(const DuckSession *session, const ReadSpec *spec, const char *condition, Buf *sql);
 /* A value in value.h's text form as an SQL expression of the type; STATE_POSITION_INVALID when it is none. */
 bool read_literal(const Type *type, const char *text, Buf *sql, Err *err);
 

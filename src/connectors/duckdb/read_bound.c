@@ -43,7 +43,7 @@ static bool value_bound(DuckSession *session, const ReadSpec *spec, const Type *
     buf_puts(&sql, "SELECT CAST(max(");
     duck_quote_name(&sql, spec->cursor);
     buf_printf(&sql, ")%s AS VARCHAR)", date ? " - DATE '1970-01-01'" : "");
-    read_filtered(spec, date ? buf_text(&condition) : NULL, &sql);
+    read_filtered(session, spec, date ? buf_text(&condition) : NULL, &sql);
     DuckRows rows;
     bool ok = duck_query(session, buf_text(&sql), NULL, 0, arena, &rows, NULL, err);
     buf_release(&sql);
@@ -75,21 +75,23 @@ bool duck_count(Session *handle, const ReadSpec *spec, int64_t *rows, Err *err)
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "SELECT count(*)");
-    bool ok = read_range(spec, &sql, err) && duck_number(duck_session(handle), buf_text(&sql), rows, err);
+    bool ok = read_range(duck_session(handle), spec, &sql, err) &&
+              duck_number(duck_session(handle), buf_text(&sql), rows, err);
     buf_release(&sql);
     return ok;
 }
 
 bool duck_count_null_cursor(Session *handle, const ReadSpec *spec, int64_t *rows, Err *err)
 {
+    DuckSession *session = duck_session(handle);
     Buf sql, condition;
     buf_init(&sql, BUF_SQL_MAX);
     buf_init(&condition, BUF_SQL_MAX);
     duck_quote_name(&condition, spec->cursor);
     buf_puts(&condition, " IS NULL");
     buf_puts(&sql, "SELECT count(*)");
-    read_filtered(spec, buf_text(&condition), &sql);
-    bool ok = duck_number(duck_session(handle), buf_text(&sql), rows, err);
+    read_filtered(session, spec, buf_text(&condition), &sql);
+    bool ok = duck_number(session, buf_text(&sql), rows, err);
     buf_release(&sql);
     buf_release(&condition);
     return ok;

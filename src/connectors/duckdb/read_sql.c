@@ -125,15 +125,15 @@ static bool put_column(const ReadSpec *spec, const Field *field, bool *as_text, 
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
-static void put_table(const ReadSpec *spec, Buf *sql)
+static void put_table(const DuckSession *session, const ReadSpec *spec, Buf *sql)
 {
     buf_puts(sql, " FROM ");
-    duck_quote_table(sql, spec->table->schema == NULL ? "main" : spec->table->schema, spec->table->name);
+    duck_quote_table(session, spec->table->schema == NULL ? "main" : spec->table->schema, spec->table->name, sql);
 }
 
-void read_filtered(const ReadSpec *spec, const char *condition, Buf *sql)
+void read_filtered(const DuckSession *session, const ReadSpec *spec, const char *condition, Buf *sql)
 {
-    put_table(spec, sql);
+    put_table(session, spec, sql);
     buf_puts(sql, " WHERE ");
     if (spec->where != NULL)
         buf_printf(sql, "(%s\n)", spec->where); /* the filter may end in a comment */
@@ -158,9 +158,9 @@ static bool put_bound(const ReadSpec *spec, const char *compare, const char *tex
     return true;
 }
 
-bool read_range(const ReadSpec *spec, Buf *sql, Err *err)
+bool read_range(const DuckSession *session, const ReadSpec *spec, Buf *sql, Err *err)
 {
-    read_filtered(spec, NULL, sql);
+    read_filtered(session, spec, NULL, sql);
     if (spec->cursor == NULL) return true;
     buf_puts(sql, " AND ((");
     duck_quote_name(sql, spec->cursor);
@@ -255,7 +255,8 @@ static bool put_after(const ReadSpec *spec, const ReadPlan *plan, const char *co
     return true;
 }
 
-bool read_statement(const ReadSpec *spec, const char *const *after, Arena *arena, ReadPlan *plan, Buf *sql, Err *err)
+bool read_statement(const DuckSession *session, const ReadSpec *spec, const char *const *after, Arena *arena,
+                    ReadPlan *plan, Buf *sql, Err *err)
 {
     plan->as_text = arena_array(arena, bool, spec->schema->count);
     buf_puts(sql, "SELECT ");
@@ -263,7 +264,7 @@ bool read_statement(const ReadSpec *spec, const char *const *after, Arena *arena
         if (i > 0) buf_puts(sql, ", ");
         if (!put_column(spec, &spec->schema->fields[i], &plan->as_text[i], sql, err)) return false;
     }
-    if (!read_range(spec, sql, err)) return false;
+    if (!read_range(session, spec, sql, err)) return false;
     plan_key(spec, arena, plan);
     if (after != NULL && !plan->resumable)
         return err_set(err, ERR_STATE_POSITION_INVALID,

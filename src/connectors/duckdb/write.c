@@ -22,7 +22,7 @@ static bool make_stage(DuckSession *session, DuckTarget *target, Err *err)
     if (target->stage == NULL || target->stage_exists) return true;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    duck_create_sql(target, true, target->stage, &sql);
+    duck_create_sql(session, target, true, target->stage, &sql);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_release(&sql);
     target->stage_exists = ok;
@@ -61,8 +61,9 @@ static bool open_appender(DuckSession *session, DuckTarget *target, Err *err)
     if (target->appender != NULL) return true;
     bool staged = target->stage != NULL;
     if (!staged && !duck_count_rows(session, target->schema, target->into, &target->rows_before, err)) return false;
-    if (duckdb_appender_create_ext(session->connection, staged ? "temp" : NULL, staged ? "main" : target->schema,
-                                   staged ? target->stage : target->into, &target->appender) != DuckDBSuccess) {
+    if (duckdb_appender_create_ext(session->connection, staged ? "temp" : session->catalog,
+                                   staged ? "main" : target->schema, staged ? target->stage : target->into,
+                                   &target->appender) != DuckDBSuccess) {
         appender_failed(session, target->appender, err);
     } else if (name_columns(session, target, err)) {
         chunk_writer_init(&target->chunk, target->stream->schema, target->with_op, target->with_deleted, staged,

@@ -40,9 +40,10 @@ bool duck_prepare(Session *session, const DestStream *streams, int count, Arena 
 /* "_openetl_next_orders": where an overwrite builds. Into `arena`. */
 const char *duck_next_table(const char *table, Arena *arena);
 /* CREATE [TEMPORARY] TABLE with the stream's columns and openetl's. */
-void duck_create_sql(const DuckTarget *target, bool temporary, const char *table, Buf *out);
+void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool temporary, const char *table, Buf *out);
 
 /* apply.c: within the open transaction. */
+/* schema NULL: a temporary table. */
 bool duck_count_rows(DuckSession *session, const char *schema, const char *table, int64_t *rows, Err *err);
 bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err);
 /* Puts the half-built table of an overwrite in the place of the table. */

@@ -10,10 +10,13 @@ const char *duck_next_table(const char *table, Arena *arena)
     return arena_printf(arena, "_openetl_next_%s", table);
 }
 
-void duck_create_sql(const DuckTarget *target, bool temporary, const char *table, Buf *out)
+void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool temporary, const char *table, Buf *out)
 {
     buf_puts(out, temporary ? "CREATE TEMPORARY TABLE " : "CREATE TABLE ");
-    duck_quote_table(out, temporary ? NULL : target->schema, table);
+    if (temporary)
+        duck_quote_name(out, table);
+    else
+        duck_quote_table(session, target->schema, table, out);
     buf_puts(out, " (");
     const Schema *schema = target->stream->schema;
     for (int i = 0; i < schema->count; i++) {
@@ -34,11 +37,13 @@ static bool create_namespace(DuckSession *session, const char *schema, Err *err)
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "CREATE SCHEMA IF NOT EXISTS ");
+    duck_quote_name(&sql, session->catalog);
+    buf_putc(&sql, '.');
     duck_quote_name(&sql, schema);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_clear(&sql);
     buf_puts(&sql, "CREATE TABLE IF NOT EXISTS ");
-    duck_quote_table(&sql, schema, COMMITS_TABLE);
+    duck_quote_table(session, schema, COMMITS_TABLE, &sql);
     buf_puts(&sql,
              " (pipeline VARCHAR, stream VARCHAR, epoch BIGINT, run_id VARCHAR, attempt INTEGER, position VARCHAR, "
              "watermark VARCHAR, rows BIGINT, guarantee VARCHAR, forced BOOLEAN, "
@@ -52,7 +57,7 @@ static bool create_table(DuckSession *session, const DuckTarget *target, Err *er
 {
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    duck_create_sql(target, false, target->into, &sql);
+    duck_create_sql(session, target, false, target->into, &sql);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_release(&sql);
     return ok;
@@ -102,7 +107,7 @@ static bool inspect_columns(DuckSession *session, const char *schema, const char
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "SELECT * FROM ");
-    duck_quote_table(&sql, schema, name);
+    duck_quote_table(session, schema, name, &sql);
     duckdb_prepared_statement statement;
     bool ok = duckdb_prepare(session->connection, buf_text(&sql), &statement) == DuckDBSuccess;
     if (!ok) duck_fail(session, duckdb_prepare_error(statement), err);
@@ -177,7 +182,7 @@ static bool alter(DuckSession *session, const DuckTarget *target, const char *wh
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "ALTER TABLE ");
-    duck_quote_table(&sql, target->schema, target->into);
+    duck_quote_table(session, target->schema, target->into, &sql);
     buf_printf(&sql, " %s ", what);
     duck_quote_name(&sql, column);
     buf_printf(&sql, " %s%s", strcmp(what, "ALTER COLUMN") == 0 ? "TYPE " : "", type);
@@ -256,7 +261,7 @@ static bool drop_table(DuckSession *session, const char *schema, const char *tab
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "DROP TABLE ");
-    duck_quote_table(&sql, schema, table);
+    duck_quote_table(session, schema, table, &sql);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_release(&sql);
     return ok;
