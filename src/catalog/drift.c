@@ -63,6 +63,8 @@ static void check_field(Check *check, const Field *field)
     type_format(&stored->type, text, sizeof(text));
     if (type_holds(&wanted, &stored->type)) {
         add_action(check, DRIFT_WIDEN, field, arena_strdup(check->arena, text));
+    } else if (check->table->empty) {
+        add_action(check, DRIFT_RETYPE, field, arena_strdup(check->arena, text));
     } else {
         add_bad(check, field, text);
     }

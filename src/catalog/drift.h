@@ -9,6 +9,7 @@
 typedef struct DestTable {
     bool exists;
     bool is_view;
+    bool empty;             /* it holds no row, so a column can take any type */
     CatalogColumn *columns; /* without the _openetl_* ones */
     int column_count;
     bool has_id, has_seq, has_synced_at, has_op, has_deleted; /* which _openetl_* columns it has */
@@ -16,12 +17,13 @@ typedef struct DestTable {
     int key_count;
 } DestTable;
 
-typedef enum DriftKind { DRIFT_ADD, DRIFT_WIDEN } DriftKind;
+/* RETYPE: the table is empty, as after a first run that failed, so the column takes the stream's type. */
+typedef enum DriftKind { DRIFT_ADD, DRIFT_WIDEN, DRIFT_RETYPE } DriftKind;
 
 typedef struct DriftAction {
     DriftKind kind;
     const Field *field; /* the stream's */
-    const char *stored; /* WIDEN: the stored type's text */
+    const char *stored; /* WIDEN, RETYPE: the stored type's text */
 } DriftAction;
 
 typedef struct Drift {

@@ -105,8 +105,9 @@ static void note_drift(Draft *draft, const StreamPlan *stream, const Drift *drif
         if (action->kind == DRIFT_ADD) {
             draft_note(draft, "%s: column %s %s would be added to %s", stream->name, action->field->name, type, target);
         } else {
-            draft_note(draft, "%s: column %s of %s would be widened from %s to %s", stream->name, action->field->name,
-                       target, action->stored, type);
+            draft_note(draft, "%s: column %s of %s would be %s from %s to %s", stream->name, action->field->name,
+                       target, action->kind == DRIFT_WIDEN ? "widened" : "changed, as the table is empty,",
+                       action->stored, type);
         }
     }
     for (int i = 0; i < drift->kept_count; i++) {

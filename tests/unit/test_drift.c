@@ -180,9 +180,27 @@ static void test_all_bad_columns_are_named(void **state)
                                      "column \"b\" is uuid, which cannot hold utf8");
 }
 
+static void an_empty_table_takes_any_type(void **state)
+{
+    (void)state;
+    CatalogColumn column = {.name = "a", .type = type_of("int64")};
+    Field field = {.name = "a", .type = type_of("utf8")};
+    DestTable table = made_table(&column, 1);
+    Schema schema = schema_of(&field, 1);
+    Drift drift;
+    Err err;
+    assert_false(drift_check(&table, "t", &schema, NULL, false, &arena, &drift, &err));
+    table.empty = true;
+    assert_true(drift_check(&table, "t", &schema, NULL, false, &arena, &drift, &err));
+    assert_int_equal(drift.count, 1);
+    assert_int_equal(drift.actions[0].kind, DRIFT_RETYPE);
+    assert_string_equal(drift.actions[0].stored, "int64");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_table_takes_any_type),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_storage),
         cmocka_unit_test(test_absent_table),

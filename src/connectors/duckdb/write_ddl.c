@@ -143,6 +143,21 @@ static bool inspect_key(DuckSession *session, const char *schema, const char *na
     return true;
 }
 
+static bool inspect_rows(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                         Err *err)
+{
+    DuckRows rows;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT 'a row' FROM ");
+    duck_quote_table(session, schema, name, &sql);
+    buf_puts(&sql, " LIMIT 1");
+    bool ok = duck_query(session, buf_text(&sql), NULL, 0, arena, &rows, NULL, err);
+    buf_release(&sql);
+    table->empty = ok && rows.rows == 0;
+    return ok;
+}
+
 static bool inspect_table(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
                           Err *err)
 {
@@ -161,7 +176,8 @@ static bool inspect_table(DuckSession *session, const char *schema, const char *
     table->is_view = strcmp(duck_cell(&rows, 0, 0), "view") == 0;
     if (table->is_view) return true;
     return inspect_columns(session, schema, name, arena, table, err) &&
-           inspect_key(session, schema, name, arena, table, err);
+           inspect_key(session, schema, name, arena, table, err) &&
+           inspect_rows(session, schema, name, arena, table, err);
 }
 
 bool duck_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err)
@@ -185,7 +201,7 @@ static bool alter(DuckSession *session, const DuckTarget *target, const char *wh
     duck_quote_table(session, target->schema, target->into, &sql);
     buf_printf(&sql, " %s ", what);
     duck_quote_name(&sql, column);
-    buf_printf(&sql, " %s%s", strcmp(what, "ALTER COLUMN") == 0 ? "TYPE " : "", type);
+    buf_printf(&sql, " %s", type);
     bool ok = duck_exec(session, buf_text(&sql), err);
     buf_release(&sql);
     return ok;
@@ -205,8 +221,11 @@ static bool do_action(DuckSession *session, const DuckTarget *target, const Drif
         say(result, arena_printf(arena, "added column %s %s", action->field->name, type));
         return alter(session, target, "ADD COLUMN", action->field->name, native, err);
     }
-    say(result, arena_printf(arena, "widened column %s from %s to %s", action->field->name, action->stored, type));
-    return alter(session, target, "ALTER COLUMN", action->field->name, native, err);
+    bool widen = action->kind == DRIFT_WIDEN;
+    say(result, arena_printf(arena, "%s column %s from %s to %s", widen ? "widened" : "changed the empty",
+                             action->field->name, action->stored, type));
+    return alter(session, target, "ALTER COLUMN", action->field->name,
+                 arena_printf(arena, "TYPE %s%s", native, widen ? "" : " USING NULL"), err);
 }
 
 static bool add_op_columns(DuckSession *session, const DuckTarget *target, const DestTable *table, Err *err)

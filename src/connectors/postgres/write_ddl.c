@@ -106,8 +106,9 @@ static bool add_column(PgSession *session, const char *schema, const char *table
     return true;
 }
 
-static bool widen_column(PgSession *session, const char *schema, const char *table, const Field *field,
-                         const char *stored, PgSaid *said, Err *err)
+/* `empty`: the table holds no row, so that the column can take any type. */
+static bool change_column(PgSession *session, const char *schema, const char *table, const Field *field,
+                          const char *stored, bool empty, PgSaid *said, Err *err)
 {
     Buf sql;
     char type[96];
@@ -119,7 +120,11 @@ static bool widen_column(PgSession *session, const char *schema, const char *tab
         buf_release(&sql);
         return false;
     }
-    if (!run(session, "widen a column", &sql, err)) {
+    if (empty) {
+        buf_puts(&sql, " USING NULL::");
+        put_type(field, &sql, err);
+    }
+    if (!run(session, "change a column's type", &sql, err)) {
         if (err->code == ERR_DEST_WRITE) {
             err->code = ERR_DEST_SCHEMA;
             err_fix(err,
@@ -128,7 +133,7 @@ static bool widen_column(PgSession *session, const char *schema, const char *tab
         err_at(err, "column %s", field->name);
         return false;
     }
-    pg_said_add(said, "widened column %s from %s to %s", field->name, stored,
+    pg_said_add(said, "%s column %s from %s to %s", empty ? "changed the empty" : "widened", field->name, stored,
                 type_format(&field->type, type, sizeof type));
     return true;
 }
@@ -141,7 +146,7 @@ static bool widen_varchar(PgSession *session, const DestStream *stream, const ch
         const CatalogColumn *column = &found->columns[i];
         int field = schema_find(stream->schema, column->name);
         if (field < 0 || strncmp(column->native, "character varying(", 18) != 0) continue;
-        if (!widen_column(session, schema, table, &stream->schema->fields[field], column->native, said, err))
+        if (!change_column(session, schema, table, &stream->schema->fields[field], column->native, false, said, err))
             return false;
     }
     return true;
@@ -174,9 +179,9 @@ bool pg_write_align(PgSession *session, const DestStream *stream, const char *sc
         return false;
     for (int i = 0; i < drift.count; i++) {
         const DriftAction *action = &drift.actions[i];
-        bool ok = action->kind == DRIFT_ADD
-                      ? add_column(session, schema, table, action->field, said, err)
-                      : widen_column(session, schema, table, action->field, action->stored, said, err);
+        bool ok = action->kind == DRIFT_ADD ? add_column(session, schema, table, action->field, said, err)
+                                            : change_column(session, schema, table, action->field, action->stored,
+                                                            action->kind == DRIFT_RETYPE, said, err);
         if (!ok) return false;
     }
     if (!widen_varchar(session, stream, schema, table, &found->dest, said, err) ||

@@ -110,6 +110,22 @@ static bool read_key(PgSession *session, const char *oid, Arena *arena, DestTabl
     return true;
 }
 
+static bool read_empty(PgSession *session, const char *schema, const char *table, DestTable *found, Err *err)
+{
+    PGresult *rows;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT 1 FROM ");
+    pg_quote_table(&sql, schema, table);
+    buf_puts(&sql, " LIMIT 1");
+    bool ok = pg_write_exec_params(session, "look for a row", buf_text(&sql), 0, NULL, &rows, err);
+    buf_release(&sql);
+    if (!ok) return false;
+    found->empty = PQntuples(rows) == 0;
+    PQclear(rows);
+    return true;
+}
+
 bool pg_write_inspect(PgSession *session, const char *schema, const char *table, const DestStream *stream, Arena *arena,
                       PgTable *found, Err *err)
 {
@@ -132,7 +148,9 @@ bool pg_write_inspect(PgSession *session, const char *schema, const char *table,
             ok = read_column(table, stream, rows, i, arena, &found->dest, err);
     }
     PQclear(rows);
-    return ok && (found->oid == NULL || read_key(session, found->oid, arena, &found->dest, err));
+    if (!ok || found->oid == NULL) return ok;
+    return read_key(session, found->oid, arena, &found->dest, err) &&
+           (found->dest.is_view || read_empty(session, schema, table, &found->dest, err));
 }
 
 bool pg_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err)
