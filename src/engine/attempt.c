@@ -76,11 +76,26 @@ static bool run_lanes(Attempt *attempt, Err *err)
     return true;
 }
 
+/* Lanes end before their reads, without an error, after a signal, and after feeds that noticed that the lease was lost
+ * and so ended as after a signal; attempt_run tells the latter. */
+static bool check_ended(const Attempt *attempt, Err *err)
+{
+    for (int i = 0; i < attempt->active_count; i++) {
+        const StreamRun *run = &attempt->streams[attempt->active[i]];
+        if (run->ended && !run->finish) continue;
+        if (!stop_asked(attempt->asked)) return err_set(err, ERR_STOPPED, "the run is ending");
+        err_set(err, ERR_STOPPED, "stopped by a signal; what was committed is kept");
+        err_fix(err, "the next run goes on from the last commit");
+        return false;
+    }
+    return true;
+}
+
 static bool run_steps(Attempt *attempt, Err *err)
 {
     if (!open_destination(attempt, err) || !restore_starts(attempt, err)) return false;
     if (attempt->active_count == 0) return true;
-    return prepare_destination(attempt, err) && run_lanes(attempt, err);
+    return prepare_destination(attempt, err) && run_lanes(attempt, err) && check_ended(attempt, err);
 }
 
 static void attach_streams(Attempt *attempt)

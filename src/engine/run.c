@@ -95,7 +95,6 @@ static bool plan_again(Run *run, PipelinePlan *plan, Err *err)
 static void start_results(Run *run, const PipelinePlan *plan)
 {
     RunResult *result = run->result;
-    if (result->streams != NULL) return;
     result->stream_count = plan->stream_count;
     result->streams = arena_array(run->arena, StreamResult, plan->stream_count + 1);
     run->done = arena_array(run->arena, bool, plan->stream_count + 1);
@@ -108,6 +107,43 @@ static void start_results(Run *run, const PipelinePlan *plan)
         atomic_store(&run->progress->streams[i].estimate, whole ? plan->streams[i].source->estimated_rows : -1);
     }
     atomic_store(&run->progress->ready, true);
+}
+
+static const StreamPlan *find_stream(const PipelinePlan *plan, const char *name)
+{
+    for (int i = 0; i < plan->stream_count; i++)
+        if (strcmp(plan->streams[i].name, name) == 0) return &plan->streams[i];
+    return NULL;
+}
+
+static bool in_result(const RunResult *result, const char *name)
+{
+    for (int i = 0; i < result->stream_count; i++)
+        if (strcmp(result->streams[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A pattern can match other tables when an attempt is repeated. The run stays with the streams it began with, in their
+ * order: results, progress and what is done belong to them. */
+static bool keep_streams(Run *run, PipelinePlan *plan, Err *err)
+{
+    const RunResult *result = run->result;
+    StreamPlan *kept = arena_array(run->arena, StreamPlan, result->stream_count + 1);
+    for (int i = 0; i < plan->stream_count; i++)
+        if (!in_result(result, plan->streams[i].name))
+            log_info("%s: appeared during the run; the next run reads it", plan->streams[i].name);
+    for (int i = 0; i < result->stream_count; i++) {
+        const StreamPlan *stream = find_stream(plan, result->streams[i].name);
+        if (stream == NULL) {
+            err_set(err, ERR_STATE_PLAN_CHANGED, "stream \"%s\" is gone since the run began", result->streams[i].name);
+            err_fix(err, "what was committed is kept; run again without it");
+            return false;
+        }
+        kept[i] = *stream;
+    }
+    plan->streams = kept;
+    plan->stream_count = result->stream_count;
+    return true;
 }
 
 /* ---- one attempt, written down ----------------------------------------------------------------------------------- */
@@ -125,7 +161,10 @@ static bool try_once(Run *run, int number, Err *err)
 {
     PipelinePlan *plan = arena_new(run->arena, PipelinePlan);
     if (!plan_again(run, plan, err)) return false;
-    start_results(run, plan);
+    if (run->result->streams == NULL)
+        start_results(run, plan);
+    else if (!keep_streams(run, plan, err))
+        return false;
     if (plan->stream_count == 0) return true;
     Attempt attempt = {
         .state = run->state,
@@ -143,15 +182,7 @@ static bool try_once(Run *run, int number, Err *err)
         .result = run->result,
         .result_arena = run->arena,
     };
-    if (!attempt_run(&attempt, err)) return false;
-    for (int i = 0; i < plan->stream_count; i++) {
-        if (run->done[i] || attempt.streams == NULL) continue;
-        if (!stop_asked(run->stop)) continue;
-        err_set(err, ERR_STOPPED, "stopped by a signal; what was committed is kept");
-        err_fix(err, "the next run goes on from the last commit");
-        return false;
-    }
-    return true;
+    return attempt_run(&attempt, err);
 }
 
 static bool record_attempt(Run *run, int number, bool ok, bool again, const Err *cause, Err *err)
