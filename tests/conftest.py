@@ -106,3 +106,15 @@ def world(tmp_path, request):
         )
 
     return make
+
+
+@pytest.fixture
+def fake_world(tmp_path, request):
+    """fake_world(destination): a FakeWorld of a scripted source into that destination."""
+    from support import fakes
+
+    def make(destination):
+        url = request.getfixturevalue("pg_db") if destination == "postgres" else None
+        return fakes.FakeWorld(tmp_path, destination, url)
+
+    return make

@@ -18,7 +18,7 @@ typedef struct StreamStart {
     bool resuming;     /* an unfinished read goes on, in its old range */
     Position position; /* as committed, with generation and read of the read to come */
     int64_t last_epoch;
-    bool after_forced; /* the last commit was a forced barrier, so rows after it are read again */
+    bool after_forced; /* a forced barrier committed rows after this position, so they are read again */
 } StreamStart;
 
 typedef struct StreamRun {

@@ -39,6 +39,15 @@ static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, b
     };
 }
 
+/* Streams of the sync that are still to be read to their end. */
+static int streams_left(const Attempt *attempt)
+{
+    int left = 0;
+    for (int i = 0; i < attempt->stream_count; i++)
+        left += !attempt->streams[i].start.skip && !attempt->streams[i].position.complete;
+    return left;
+}
+
 static int64_t next_epoch(const Attempt *attempt, const int *streams, int count)
 {
     int64_t last = 0;
@@ -119,8 +128,10 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
         .count = count,
     };
     int64_t number = next_epoch(attempt, streams, count);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        attempt->streams[streams[i]].position.left = streams_left(attempt);
         fill_stream(attempt, &attempt->streams[streams[i]], number, forced, &arena, &epoch.streams[i]);
+    }
     bool ok = commit_with(attempt, streams, &epoch, &arena, err);
     if (!ok) err_at(err, "epoch %lld", (long long)number);
     arena_release(&arena);

@@ -82,7 +82,10 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
 static void take_mark(StreamRun *run, const QueueItem *item)
 {
     Position next = run->position;
-    if (item->at_mark) next.source = item->position;
+    if (item->at_mark) {
+        next.source = item->position;
+        next.repeats = run->start.after_forced;
+    }
     if (item->highest != NULL) next.highest = item->highest;
     keep_texts(run, next);
     if (!item->at_mark) return;
@@ -107,6 +110,7 @@ static void take_end(StreamRun *run, const QueueItem *item)
     next.watermark = next_watermark(run);
     next.complete = true;
     next.source = NULL;
+    next.repeats = false;
     keep_texts(run, next);
     run->rows_since_mark = 0;
     run->moved = true;
@@ -163,6 +167,8 @@ static EpochFacts lane_facts(const Lane *lane)
 
 static bool lane_commit(Lane *lane, bool forced, Err *err)
 {
+    for (int i = 0; i < lane->count; i++)
+        if (forced && lane_stream(lane, i)->rows_since_mark > 0) lane_stream(lane, i)->position.repeats = true;
     if (!commit_epoch(lane->attempt, lane->streams, lane->count, forced, err)) return false;
     for (int i = 0; i < lane->count; i++)
         if (forced) lane_stream(lane, i)->rows_since_mark = 0;
@@ -180,6 +186,17 @@ static void lane_discard(Lane *lane)
     attempt->plan->destination_connector->destination->abort(attempt->destination);
 }
 
+static void say_dropped(const Lane *lane)
+{
+    for (int i = 0; i < lane->count; i++) {
+        const StreamRun *run = lane_stream(lane, i);
+        if (run->staged_rows > 0)
+            log_warn("%s: %lld rows read since the last commit are dropped, as no read can be resumed after them; the "
+                     "next run reads them again",
+                     run->plan->name, (long long)run->staged_rows);
+    }
+}
+
 static bool lane_step(Lane *lane, bool *over, Err *err)
 {
     EpochFacts facts = lane_facts(lane);
@@ -193,6 +210,7 @@ static bool lane_step(Lane *lane, bool *over, Err *err)
         if (!facts.changed) return true;
         return lane_commit(lane, false, err);
     case EPOCH_DISCARD:
+        say_dropped(lane);
         lane_discard(lane);
         *over = true;
         return true;

@@ -26,6 +26,8 @@ char *position_to_text(const Position *position, Arena *arena)
     if (position->upper_inclusive) json_object_set_new(object, "upper_inclusive", json_true());
     set_text(object, "watermark", position->watermark);
     set_text(object, "highest", position->highest);
+    if (position->repeats) json_object_set_new(object, "repeats", json_true());
+    if (position->left > 0) json_object_set_new(object, "left", json_integer(position->left));
     json_object_set_new(object, "rows", json_integer(position->rows));
     char *dumped = json_dumps(object, JSON_COMPACT);
     json_decref(object);
@@ -65,6 +67,8 @@ bool position_from_text(const char *text, Arena *arena, Position *position, Err 
         .upper_inclusive = json_is_true(json_object_get(object, "upper_inclusive")),
         .watermark = get_text(object, "watermark", arena),
         .highest = get_text(object, "highest", arena),
+        .repeats = json_is_true(json_object_get(object, "repeats")),
+        .left = (int)json_integer_value(json_object_get(object, "left")),
         .rows = json_integer_value(json_object_get(object, "rows")),
     };
     json_decref(object);

@@ -1,7 +1,7 @@
 /* The position envelope: what a commit saves of a stream besides the rows. JSON text in _openetl_commits.position:
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
- *    "upper_inclusive":false, "watermark":"…", "highest":"…", "rows":250000}
+ *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000}
  *
  * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
  * sync        which run of the whole pipeline began this read: the streams of one sync share it
@@ -11,6 +11,9 @@
  * source      the source room's own text, absent at the start of a read
  * lower/upper the range of the read (incremental); watermark the upper bound of the last complete read; highest the
  *             highest cursor value read so far, over all reads
+ * repeats     a forced barrier committed rows after `source`, so a read that goes on from there gives them again; stays
+ *             until the read's end, since a recovery cannot tell where those rows end
+ * left        streams of the sync whose read had not come to its end with this commit: the sync is over where it is 0
  * rows        rows of this read so far
  *
  * Strings belong to the arena they were read into. */
@@ -33,6 +36,8 @@ typedef struct Position {
     bool upper_inclusive;
     const char *watermark;
     const char *highest;
+    bool repeats;
+    int left;
     int64_t rows;
 } Position;
 

@@ -1,8 +1,8 @@
 /* Where each stream starts, decided from the destination's own commits: that table is the authority, the state store
  * only mirrors it.
  *
- * A full refresh is a generation. In a pipeline whose streams commit together, a sync that was cut short left
- * some of its streams complete and others not: the next run goes on with that sync, and does not copy the complete ones
+ * A full refresh is a generation. A sync that was cut short left some of its streams complete and others not, or, where
+ * streams commit apart, without any commit: the next run goes on with that sync, and does not copy the complete ones
  * again. An incremental stream reads on from its last range in any case. */
 #include "engine/attempt.h"
 
@@ -51,19 +51,25 @@ static bool load_saved(Attempt *attempt, const StreamPlan *plan, const CommitLis
     return true;
 }
 
-/* The sync the pipeline is in: the newest one any usable position belongs to. */
+/* The sync the pipeline is in: the newest one any position belongs to. */
 typedef struct SyncState {
     uint64_t newest;
     bool unfinished; /* the next run goes on with it */
 } SyncState;
 
+static void go_on(const Saved *saved, StreamStart *start)
+{
+    start->resuming = true;
+    start->position = saved->position;
+    start->after_forced = saved->record->forced || saved->position.repeats;
+    start->position.repeats = start->after_forced;
+}
+
 static void start_full(const Saved *saved, SyncState sync, StreamStart *start)
 {
     const Position *before = &saved->position;
     if (saved->usable && !before->complete) {
-        start->resuming = true;
-        start->position = *before;
-        start->after_forced = saved->record->forced;
+        go_on(saved, start);
         return;
     }
     if (saved->usable && sync.unfinished && before->sync == sync.newest) {
@@ -80,9 +86,7 @@ static void start_incremental(const Saved *saved, StreamStart *start)
     start->position.generation = before->generation == 0 ? 1 : before->generation;
     if (!saved->usable) return;
     if (!before->complete) {
-        start->resuming = true;
-        start->position = *before;
-        start->after_forced = saved->record->forced;
+        go_on(saved, start);
         return;
     }
     start->position.watermark = before->watermark;
@@ -104,14 +108,32 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
     start->position.owner = run->plan->owner;
 }
 
-static SyncState sync_state(const Attempt *attempt, const Saved *saved)
+/* Whether a commit ended that sync; it may be one of a stream that is no longer in the pipeline. */
+static bool sync_ended(Attempt *attempt, const CommitList *list, uint64_t sync)
+{
+    for (int i = 0; i < list->count; i++) {
+        Position position;
+        Err ignored;
+        if (position_from_text(list->items[i].position, &attempt->arena, &position, &ignored) &&
+            position.sync == sync && position.complete && position.left == 0)
+            return true;
+    }
+    return false;
+}
+
+static SyncState sync_state(Attempt *attempt, const CommitList *list, const Saved *saved)
 {
     SyncState sync = {0};
+    bool begun = false, complete = true, reading = false;
     for (int i = 0; i < attempt->stream_count; i++)
-        if (saved[i].usable && saved[i].position.sync > sync.newest) sync.newest = saved[i].position.sync;
-    for (int i = 0; i < attempt->stream_count; i++)
-        if (saved[i].usable && saved[i].position.sync == sync.newest && !saved[i].position.complete)
-            sync.unfinished = true;
+        if (saved[i].record != NULL && saved[i].position.sync > sync.newest) sync.newest = saved[i].position.sync;
+    for (int i = 0; i < attempt->stream_count; i++) {
+        bool of_sync = saved[i].usable && saved[i].position.sync == sync.newest;
+        begun = begun || of_sync;
+        reading = reading || (of_sync && !saved[i].position.complete);
+        complete = complete && of_sync && saved[i].position.complete;
+    }
+    sync.unfinished = reading || (begun && !complete && !sync_ended(attempt, list, sync.newest));
     return sync;
 }
 
@@ -129,7 +151,7 @@ bool restore_starts(Attempt *attempt, Err *err)
     Saved *saved = arena_array(&attempt->arena, Saved, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++)
         if (!load_saved(attempt, attempt->streams[i].plan, &list, marks, mark_count, &saved[i], err)) return false;
-    SyncState sync = sync_state(attempt, saved);
+    SyncState sync = sync_state(attempt, &list, saved);
     attempt->active = arena_array(&attempt->arena, int, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++) {
         StreamRun *run = &attempt->streams[i];
