@@ -421,10 +421,14 @@ static void commits_come_back_as_they_were_written(void **state)
     DestTable table;
     assert_ok(f, connector_duckdb.destination->inspect(f->session, &streams[0], &f->arena, &table, &f->err));
     assert_false(table.exists);
+    const char *before, *after;
+    assert_ok(f, connector_duckdb.ops->identity(f->session, &f->arena, &before, &f->err));
     close_session(f);
     assert_int_equal(access(f->path, F_OK), -1);
 
     open_session(f, ROLE_DESTINATION);
+    assert_ok(f, connector_duckdb.ops->identity(f->session, &f->arena, &after, &f->err));
+    assert_string_equal(after, before);
     assert_ok(f, connector_duckdb.destination->last_commits(f->session, "shop", "p", &f->arena, &list, &f->err));
     assert_int_equal(list.count, 0);
     assert_ok(f, connector_duckdb.destination->prepare(f->session, streams, 2, &f->arena, results, &f->err));

@@ -74,12 +74,11 @@ bool duck_open(const OpenSpec *spec, Session **session, Err *err)
     made->role = spec->role;
     made->stop = spec->stop;
     const char *path;
-    bool ok = duck_config_path(spec->config, spec->role, &made->arena, &path, err);
+    /* The path is made whole also where there is no file yet: it is the destination's identity. */
+    bool ok = duck_config_path(spec->config, spec->role, &made->arena, &path, err) &&
+              database_path(path, spec->role, &made->arena, &made->path, err);
     bool absent = ok && spec->read_only && spec->role == ROLE_DESTINATION && access(path, F_OK) != 0 && errno == ENOENT;
-    /* also a file that is not there yet has its absolute path: its identity must not change when the first run makes it
-     */
-    ok = ok && database_path(path, spec->role, &made->arena, &made->path, err) &&
-         (absent || connect_session(made, spec, err));
+    if (ok && !absent) ok = connect_session(made, spec, err);
     if (!ok) {
         err_at(err, "connection %s", spec->config->connection);
         duck_close((Session *)(void *)made);
