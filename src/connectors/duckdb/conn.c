@@ -148,6 +148,10 @@ bool duck_fail(const DuckSession *session, const char *message, Err *err)
                 "free space on the volume of %s (its log and spill files lie beside it), then run again: nothing of "
                 "this epoch was kept",
                 session->path);
+    } else if (strstr(message, "Permission denied") != NULL || strstr(message, "Read-only file system") != NULL) {
+        err->code = session->role == ROLE_SOURCE ? ERR_SOURCE_PRIVILEGE : ERR_DEST_PRIVILEGE;
+        err_fix(err, "give this user the right to write %s and its directory: the log and spill files lie beside it",
+                session->path);
     } else if (is_kind(message, "Out of Memory")) {
         err_fix(err, "give the run a larger job size, or smaller epochs (delivery.commit.maxBytes)");
     } else if (is_kind(message, "Dependency")) {
