@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 /* The appender keeps what it was given outside DuckDB's memory limit until it is flushed. */
-enum { FLUSH_BYTES = 4 * 1024 * 1024 };
+enum { FLUSH_BYTES = 8 * 1024 * 1024 };
 
 /* ---- staging ----------------------------------------------------------------------------------------------------- */
 
