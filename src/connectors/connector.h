@@ -164,15 +164,17 @@ typedef struct DestStream {
     WriteMode write;
     const char *const *key;
     int key_count;
-    bool dedupe;   /* skip rows whose _openetl_id the table already has */
-    bool collapse; /* keep one row per _openetl_id within the epoch */
-    bool with_ops; /* add _openetl_op (and _openetl_deleted under merge) */
-    bool resume;   /* overwrite: go on with the half-built new table rather than begin it anew */
+    bool dedupe;       /* skip rows whose _openetl_id the table already has */
+    bool collapse;     /* keep one row per _openetl_id within the epoch */
+    bool with_ops;     /* add _openetl_op (and _openetl_deleted under merge) */
+    bool resume;       /* overwrite: go on with the half-built new table rather than begin it anew … */
+    const char *build; /* … if it carries this text, given to prepare() when it was begun: another read may have begun
+                        * it anew since. NULL: whichever there is */
 } DestStream;
 
 /* What prepare found. */
 typedef struct PrepareResult {
-    bool created;      /* the table (overwrite: the half-built new table) did not exist and was made */
+    bool created;      /* the table did not exist and was made (overwrite: the half-built new table was begun anew) */
     const char **said; /* drift done, for the log and the plan: "added column note utf8" */
     int said_count;
 } PrepareResult;

@@ -1,6 +1,8 @@
 #include "engine/attempt.h"
 
+#include "base/buf.h"
 #include "base/failpoint.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/heartbeat.h"
 
@@ -27,6 +29,23 @@ static bool open_destination(Attempt *attempt, Err *err)
     return attempt->plan->destination_connector->ops->open(&spec, &attempt->destination, err);
 }
 
+/* Which read a half-built table belongs to: rows of another one, or of other columns, are none of this read's. */
+static const char *build_text(const Attempt *attempt, const StreamRun *run, Arena *arena)
+{
+    const Schema *schema = &run->plan->schema;
+    const Position *position = &run->start.position;
+    char type[96], hex[33];
+    Buf text;
+    buf_init(&text, BUF_SQL_MAX);
+    for (int i = 0; i < schema->count; i++)
+        buf_printf(&text, "%s %s\n", schema->fields[i].name, type_format(&schema->fields[i].type, type, sizeof type));
+    hash128_hex(hash128(buf_text(&text), text.length), hex);
+    buf_release(&text);
+    return arena_printf(arena, "openetl: half-built by pipeline %s; owner %s, generation %llu, read %llu, columns %s",
+                        attempt->pipeline, run->plan->owner, (unsigned long long)position->generation,
+                        (unsigned long long)position->read, hex);
+}
+
 static void describe_streams(Attempt *attempt)
 {
     attempt->dest_streams = arena_array(&attempt->arena, DestStream, attempt->active_count + 1);
@@ -46,6 +65,7 @@ static void describe_streams(Attempt *attempt)
             .collapse = on && plan->decision.collapse,
             .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
             .resume = run->start.resuming,
+            .build = build_text(attempt, run, &attempt->arena),
         };
     }
 }

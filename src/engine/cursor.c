@@ -46,7 +46,7 @@ static const char *clock_lower(const StreamPlan *plan, const Position *position,
     lower = has_highest && highest < watermark ? highest : watermark;
     int64_t overlap = id == TYPE_DATE ? (plan->overlap + US_PER_DAY - 1) / US_PER_DAY : plan->overlap;
     int64_t least = id == TYPE_DATE ? -DATE_INFINITY + 1 : INT64_MIN + 2;
-    if (__builtin_sub_overflow(lower, overlap, &lower) || lower < least) lower = least;
+    if (__builtin_sub_overflow(lower, overlap, &lower) || lower < least) return NULL; /* of -infinity */
     Buf text;
     buf_init(&text, 128);
     cursor_format(id, lower, &text);

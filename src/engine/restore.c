@@ -164,7 +164,8 @@ bool restore_starts(Attempt *attempt, Err *err)
     return true;
 }
 
-/* The table a position speaks of is gone: what it says was written is not there, so the stream starts again. */
+/* The table a position speaks of is gone: what it says was written is not there, so the stream starts again. A new table
+ * of an overwrite was begun as this read's, so it stays this read. */
 void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
 {
     for (int i = 0; i < attempt->active_count; i++) {
@@ -173,13 +174,15 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
         bool had_progress = start->resuming || start->position.watermark != NULL;
         if (!results[i].created || !had_progress) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
-        log_warn("%s: its table is gone at the destination, so it is read from the start", run->plan->name);
+        bool overwrite = run->plan->write == WRITE_OVERWRITE;
+        log_warn("%s: its %s at the destination, so it is read from the start", run->plan->name,
+                 overwrite ? "half-built table is gone, or another read's," : "table is gone");
         *start = (StreamStart){
             .last_epoch = start->last_epoch,
             .position = {.owner = run->plan->owner,
                          .sync = start->position.sync,
-                         .generation = start->position.generation + (run->plan->sync != SYNC_INCREMENTAL),
-                         .read = start->position.read + 1},
+                         .generation = start->position.generation + (run->plan->sync != SYNC_INCREMENTAL && !overwrite),
+                         .read = start->position.read + !overwrite},
         };
         run->position = start->position;
     }

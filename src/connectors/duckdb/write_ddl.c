@@ -286,6 +286,37 @@ static bool drop_table(DuckSession *session, const char *schema, const char *tab
     return ok;
 }
 
+/* Whether the half-built new table is the one this read began. */
+static bool is_build(DuckSession *session, const DuckTarget *target, bool *same, Err *err)
+{
+    Arena arena;
+    arena_init(&arena);
+    DuckRows rows;
+    const char *build = target->stream->build;
+    bool ok = duck_query(session,
+                         "SELECT comment FROM duckdb_tables() WHERE database_name = current_database() AND "
+                         "lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+                         (const char *[]){target->schema, target->into}, 2, &arena, &rows, NULL, err);
+    const char *comment = ok && rows.rows > 0 ? duck_cell(&rows, 0, 0) : NULL;
+    *same = build == NULL || (comment != NULL && strcmp(comment, build) == 0);
+    arena_release(&arena);
+    return ok;
+}
+
+static bool note_build(DuckSession *session, const DuckTarget *target, Err *err)
+{
+    if (target->stream->write != WRITE_OVERWRITE || target->stream->build == NULL) return true;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "COMMENT ON TABLE ");
+    duck_quote_table(session, target->schema, target->into, &sql);
+    buf_puts(&sql, " IS ");
+    duck_quote_literal(&sql, target->stream->build);
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok;
+}
+
 static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *arena, PrepareResult *result, Err *err)
 {
     *result = (PrepareResult){0};
@@ -293,7 +324,9 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
     if (overwrite && !check_replaced(session, target, arena, err)) return false;
     DestTable table;
     if (!inspect_table(session, target->schema, target->into, arena, &table, err)) return false;
-    if (overwrite && table.exists && !target->stream->resume) {
+    bool same = target->stream->resume;
+    if (overwrite && table.exists && same && !is_build(session, target, &same, err)) return false;
+    if (overwrite && table.exists && !same) {
         if (!drop_table(session, target->schema, target->into, err)) return false;
         table.exists = false;
     }
@@ -302,7 +335,7 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
         return apply_drift(session, target, &table, arena, result, err);
     }
     result->created = true;
-    return create_table(session, target, err);
+    return create_table(session, target, err) && note_build(session, target, err);
 }
 
 static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)

@@ -149,6 +149,36 @@ static bool prepare_old(PgSession *session, const PgTarget *target, PgSaid *said
            pg_write_align(session, target->stream, target->schema, target->table, &old, said, err);
 }
 
+/* Whether the half-built new table is the one this read began. */
+static bool is_build(PgSession *session, const PgTarget *target, bool *same, Err *err)
+{
+    const char *values[] = {target->schema, target->into, target->stream->build};
+    PGresult *rows;
+    if (!pg_write_exec_params(session, "look at the half-built new table",
+                              "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
+                              " ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND ($3::text IS NULL"
+                              " OR pg_catalog.obj_description(c.oid, 'pg_class') = $3)",
+                              3, values, &rows, err))
+        return false;
+    *same = PQntuples(rows) > 0;
+    PQclear(rows);
+    return true;
+}
+
+static bool note_build(PgSession *session, const PgTarget *target, Err *err)
+{
+    if (target->stream->write != WRITE_OVERWRITE || target->stream->build == NULL) return true;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "COMMENT ON TABLE ");
+    pg_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " IS ");
+    pg_quote_literal(&sql, target->stream->build);
+    bool ok = pg_write_exec(session, "mark the half-built new table", buf_text(&sql), NULL, err);
+    buf_release(&sql);
+    return ok;
+}
+
 static bool drop_next(PgSession *session, const PgTarget *target, Err *err)
 {
     Buf sql;
@@ -165,12 +195,15 @@ static bool prepare_into(PgSession *session, const PgTarget *target, PgSaid *sai
 {
     const DestStream *stream = target->stream;
     PgTable found;
-    bool fresh = stream->write == WRITE_OVERWRITE && !stream->resume;
+    bool same = stream->resume;
+    if (stream->write == WRITE_OVERWRITE && stream->resume && !is_build(session, target, &same, err)) return false;
+    bool fresh = stream->write == WRITE_OVERWRITE && !same;
     if (!pg_write_inspect(session, target->schema, target->into, fresh ? NULL : stream, said->arena, &found, err))
         return false;
     *created = found.oid == NULL || fresh;
     if (found.oid != NULL && fresh && !drop_next(session, target, err)) return false;
-    if (*created) return pg_write_create(session, stream, target->schema, target->into, err);
+    if (*created)
+        return pg_write_create(session, stream, target->schema, target->into, err) && note_build(session, target, err);
     return pg_write_align(session, stream, target->schema, target->into, &found, said, err);
 }
 

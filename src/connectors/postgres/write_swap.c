@@ -82,7 +82,9 @@ static bool rename_next(PgSession *session, const PgTarget *target, Arena *arena
 {
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    buf_puts(&sql, "ALTER TABLE ");
+    buf_puts(&sql, "COMMENT ON TABLE ");
+    pg_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " IS NULL; ALTER TABLE ");
     pg_quote_table(&sql, target->schema, target->into);
     buf_puts(&sql, " RENAME TO ");
     pg_quote_name(&sql, target->table);
