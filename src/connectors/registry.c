@@ -10,10 +10,11 @@ extern const Connector connector_duckdb;
 extern const Connector connector_fake;
 extern const Connector connector_fake_stream;
 extern const Connector connector_fake_ack;
+extern const Connector connector_nothing;
 
 static const Connector *const CONNECTORS[] = {
-    &connector_postgres, &connector_sqlite,      &connector_duckdb,
-    &connector_fake,     &connector_fake_stream, &connector_fake_ack,
+    &connector_postgres,    &connector_sqlite,   &connector_duckdb,  &connector_fake,
+    &connector_fake_stream, &connector_fake_ack, &connector_nothing,
 };
 enum { CONNECTOR_COUNT = sizeof CONNECTORS / sizeof *CONNECTORS };
 
