@@ -183,7 +183,8 @@ static bool cast_failed(DuckReader *reader, int field, const char *text, size_t 
     char type[96];
     err_set(err, ERR_DATA_CAST, "the value \"%.*s\" of column \"%s\" does not fit %s: %s",
             (int)(length < 80 ? length : 80), text, column->name, type_format(&column->type, type, sizeof type), why);
-    err_fix(err, "give the column another type (columns.types), or correct the row at the source");
+    err_fix(err, "correct the value at the source, or take the column as text: columns.types: { %s: utf8 }",
+            column->name);
     return false;
 }
 
