@@ -1,0 +1,62 @@
+"""Memory stays flat as tables grow: 20 million rows, within 256 MiB resident. DuckDB's own buffer pool is set by the job
+size (128 MiB on s) and counted apart."""
+
+import os
+import subprocess
+
+import pytest
+
+from support import cli
+
+ROWS = 20_000_000
+OWN_KIB = 256 * 1024
+POOL_KIB = 128 * 1024
+
+pytestmark = [pytest.mark.big, pytest.mark.timeout(600)]
+
+
+def peak_kib(w, *args):
+    """Runs openetl and returns its peak resident memory."""
+    with open(w.directory / "out", "wb") as out:
+        process = subprocess.Popen(
+            [cli.binary(), *map(str, args)], cwd=w.directory, env=cli.clean_env(w.env), stdin=subprocess.DEVNULL, stdout=out,
+            stderr=out,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, (w.directory / "out").read_text()
+    return usage.ru_maxrss
+
+
+@pytest.fixture
+def large(world):
+    def make(destination):
+        w = world("postgres", destination)
+        with w.source.connect() as db:
+            db.execute("create unlogged table orders as select g as id, g * 7 as a, 'row ' || g % 1000 as b from"
+                       f" generate_series(1, {ROWS}) g")
+            db.execute("alter table orders alter id set not null")
+        w.pipeline(write="append", stream=", key: [id]")
+        w.file.write_text(w.file.read_text().replace("maxBytes: 20KB", "maxBytes: 256MB"))
+        w.source.env["OPENETL_BATCH_ROWS"] = "8192"  # batches as they are
+        return w
+
+    return make
+
+
+def test_twenty_million_rows_to_duckdb(large):
+    w = large("duckdb")
+    peak = peak_kib(w, "run", "-f", w.file)
+    assert w.destination.query("select count(*), sum(id), sum(a) from shop.orders") == [
+        (ROWS, ROWS * (ROWS + 1) // 2, 7 * ROWS * (ROWS + 1) // 2)
+    ]
+    assert peak <= OWN_KIB + POOL_KIB, f"{peak // 1024} MiB"
+
+
+def test_five_million_rows_to_postgres(large):
+    w = large("postgres")
+    with w.source.connect() as db:
+        db.execute("delete from orders where id > 5000000")
+    peak = peak_kib(w, "run", "-f", w.file)
+    assert w.destination.query("select count(*), sum(id) from shop.orders") == [(5_000_000, 5_000_000 * 5_000_001 // 2)]
+    assert peak <= OWN_KIB, f"{peak // 1024} MiB"
