@@ -144,6 +144,19 @@ static void print_reset(Invocation *invocation, const char *pipeline, const char
     answer_text(invocation, &out);
 }
 
+/* A run on its way has read where it starts, and its commits would be newer than the mark. */
+static bool not_running(State *state, const char *pipeline, Arena *arena, Err *err)
+{
+    Lease lease;
+    bool live;
+    if (!state_lease_get(state, pipeline, arena, &lease, &live, err)) return false;
+    if (!live) return true;
+    err_set(err, ERR_STATE_LEASE_HELD, "run %s of pipeline %s is on its way (pid %lld on host %s)", lease.run_id,
+            pipeline, (long long)lease.pid, lease.host);
+    err_fix(err, "let it end, or stop it with SIGTERM; then reset");
+    return false;
+}
+
 static int state_reset_run(Invocation *invocation)
 {
     Err err;
@@ -159,6 +172,7 @@ static int state_reset_run(Invocation *invocation)
         !state_last_commits(state, pipeline->name, invocation->arena, &commits, &err) ||
         (stream != NULL && !stream_known(pipeline, &commits, stream) && !stream_unknown(pipeline, stream, &err)))
         return command_fail(invocation, &err);
+    if (!not_running(state, pipeline->name, invocation->arena, &err)) return command_fail(invocation, &err);
     const char *what = stream == NULL ? "every stream" : text_visible(stream, invocation->arena);
     int yes = confirm(invocation, pipeline->name, what);
     if (yes < 0)

@@ -4,7 +4,6 @@
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "engine/heartbeat.h"
 
 #include <stdlib.h>
 
@@ -74,6 +73,8 @@ static bool prepare_destination(Attempt *attempt, Err *err)
 {
     PrepareResult *results = arena_array(&attempt->arena, PrepareResult, attempt->active_count + 1);
     describe_streams(attempt);
+    /* Waiting may have outlasted the lease, and half-built tables may be another run's by now. */
+    if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, err)) return false;
     if (!attempt->plan->destination_connector->destination->prepare(
             attempt->destination, attempt->dest_streams, attempt->active_count, &attempt->arena, results, err))
         return false;
@@ -147,10 +148,7 @@ bool attempt_run(Attempt *attempt, Err *err)
     arena_init(&attempt->arena);
     attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->run_id, attempt->pipeline);
     attach_streams(attempt);
-    Heartbeat *heartbeat = heartbeat_start(attempt);
     bool ok = run_steps(attempt, err);
-    Err lost;
-    if (heartbeat_stop(heartbeat, &lost) && !ok) *err = lost;
     if (attempt->destination != NULL) attempt->plan->destination_connector->ops->close(attempt->destination);
     release_streams(attempt);
     arena_release(&attempt->arena);

@@ -62,7 +62,7 @@ typedef struct Attempt {
     RunResult *result;
 } Attempt;
 
-/* attempt.c: opens, restores, reads, commits, closes. */
+/* attempt.c: opens, restores, reads, commits, closes. Its heartbeat is the caller's. */
 bool attempt_run(Attempt *attempt, Err *err);
 
 /* restore.c: reads the destination's commits and decides each stream's start; then again what prepare found. */

@@ -15,6 +15,7 @@ struct Heartbeat {
     pthread_cond_t wake;
     bool ending;
     bool lost;
+    int64_t read_before, committed_before; /* by earlier attempts of the run */
     Err err;
 };
 
@@ -22,6 +23,7 @@ static void count_rows(const Attempt *attempt, int64_t *read, int64_t *committed
 {
     *read = 0;
     *committed = 0;
+    if (!atomic_load(&attempt->progress->ready)) return;
     for (int i = 0; i < attempt->progress->count; i++) {
         *read += atomic_load(&attempt->progress->streams[i].rows_read);
         *committed += atomic_load(&attempt->progress->streams[i].rows_committed);
@@ -42,7 +44,8 @@ static void beat(Heartbeat *heartbeat)
             return;
         }
         log_warn("the lease could not be prolonged: %s", err.message);
-    } else if (!state_run_beat(attempt->state, attempt->run_id, attempt->number, read, committed, &err)) {
+    } else if (!state_run_beat(attempt->state, attempt->run_id, attempt->number, read - heartbeat->read_before,
+                               committed - heartbeat->committed_before, &err)) {
         log_warn("the run log could not be written: %s", err.message);
     }
 }
@@ -76,6 +79,7 @@ Heartbeat *heartbeat_start(Attempt *attempt)
 {
     Heartbeat *heartbeat = mem_zero(sizeof *heartbeat);
     heartbeat->attempt = attempt;
+    count_rows(attempt, &heartbeat->read_before, &heartbeat->committed_before);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

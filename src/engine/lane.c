@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_BYTES = 24 * 1024 * 1024 };
+enum { QUEUE_BYTES = 24 * 1024 * 1024, STOP_PATIENCE_US = 5000000 };
 
 typedef struct Lane {
     Attempt *attempt;
@@ -19,6 +19,8 @@ typedef struct Lane {
     EpochClock clock;
     int64_t staged_bytes, staged_rows;
     int feeds_left;
+    int64_t stop_seen_us; /* monotonic: when a signal was first noticed; 0: none was */
+    bool cut;             /* the feeds do not come to their next batch, so they are not waited for */
 } Lane;
 
 static StreamRun *lane_stream(const Lane *lane, int i)
@@ -152,7 +154,7 @@ static EpochFacts lane_facts(const Lane *lane)
         .at_resume_point = true,
         .force_allowed = true,
         .ended = true,
-        .stopping = lane->feeds_left == 0,
+        .stopping = lane->feeds_left == 0 || lane->cut,
     };
     for (int i = 0; i < lane->count; i++) {
         const StreamRun *run = lane_stream(lane, i);
@@ -218,6 +220,16 @@ static bool lane_step(Lane *lane, bool *over, Err *err)
     BUG("epoch step out of range");
 }
 
+/* Feeds end at their next batch, but a source can be long in coming to it: a lock, a sort, a filter. After a signal the
+ * lane waits a little for news of them; then it commits what it has, and lane_outcome ends them. */
+static void see_stop(Lane *lane, bool idle)
+{
+    if (!stop_asked(lane->attempt->asked)) return;
+    int64_t now_us = clock_mono_us();
+    if (lane->stop_seen_us == 0) lane->stop_seen_us = now_us;
+    lane->cut = idle && now_us - lane->stop_seen_us >= STOP_PATIENCE_US;
+}
+
 static bool lane_loop(Lane *lane, Err *err)
 {
     bool over = false;
@@ -229,6 +241,7 @@ static bool lane_loop(Lane *lane, Err *err)
         queue_item_release(&item);
         if (!ok) return false;
         if (stop_reason(lane->attempt->asked) == STOP_FAILED) return err_set(err, ERR_STOPPED, "stopped at once");
+        see_stop(lane, popped == 0);
         if (!lane_step(lane, &over, err)) return false;
     }
     return true;
@@ -238,10 +251,10 @@ static bool lane_loop(Lane *lane, Err *err)
 static bool lane_outcome(Lane *lane, FeedCrew *crew, bool lane_ok, Err *err)
 {
     Err lane_err = *err;
-    if (!lane_ok && lane_err.code != ERR_STOPPED) stop_ask(&lane->attempt->stop, STOP_FAILED);
+    if (lane->cut || (!lane_ok && lane_err.code != ERR_STOPPED)) stop_ask(&lane->attempt->stop, STOP_FAILED);
     queue_close(lane->queue);
     bool feeds_ok = feed_crew_join(crew, err);
-    if (lane_ok && feeds_ok) return true;
+    if (lane_ok && (feeds_ok || lane->cut)) return true;
     if (!lane_ok && (lane_err.code != ERR_STOPPED || feeds_ok || err->code == ERR_STOPPED)) *err = lane_err;
     lane_discard(lane);
     return false;

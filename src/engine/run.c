@@ -4,6 +4,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "engine/attempt.h"
+#include "engine/heartbeat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,9 @@ typedef struct Run {
     Lease lease;
     const char *superseded; /* the run whose lease was taken over, or NULL */
     int64_t lease_ttl_us;
-    int64_t file_wait_us; /* for a file another process holds */
-    bool *done;           /* a stream: its read was completed by an earlier attempt of this run */
+    int64_t file_wait_us;                  /* for a file another process holds */
+    int64_t read_before, committed_before; /* rows of the earlier attempts */
+    bool *done;                            /* a stream: its read was completed by an earlier attempt of this run */
 } Run;
 
 /* Tests shorten it; 30 s otherwise. */
@@ -148,16 +150,17 @@ static bool keep_streams(Run *run, PipelinePlan *plan, Err *err)
 
 /* ---- one attempt, written down ----------------------------------------------------------------------------------- */
 
-static void sum_rows(const RunResult *result, RunRecord *record)
+static void sum_rows(const RunResult *result, int64_t *read, int64_t *committed)
 {
+    *read = *committed = 0;
     for (int i = 0; i < result->stream_count; i++) {
         const StreamResult *stream = &result->streams[i];
-        record->rows_read += stream->rows_read;
-        record->rows_committed += stream->rows_inserted + stream->rows_updated;
+        *read += stream->rows_read;
+        *committed += stream->rows_inserted + stream->rows_updated;
     }
 }
 
-static bool try_once(Run *run, int number, Err *err)
+static bool plan_and_run(Run *run, Attempt *attempt, Err *err)
 {
     PipelinePlan *plan = arena_new(run->arena, PipelinePlan);
     if (!plan_again(run, plan, err)) return false;
@@ -165,10 +168,16 @@ static bool try_once(Run *run, int number, Err *err)
         start_results(run, plan);
     else if (!keep_streams(run, plan, err))
         return false;
-    if (plan->stream_count == 0) return true;
+    attempt->plan = plan;
+    attempt->done = run->done;
+    return plan->stream_count == 0 || attempt_run(attempt, err);
+}
+
+/* The heart beats from before the plan on, which may wait for a file. */
+static bool try_once(Run *run, int number, Err *err)
+{
     Attempt attempt = {
         .state = run->state,
-        .plan = plan,
         .pipeline = run->pipeline->name,
         .run_id = run->result->run_id,
         .number = number,
@@ -177,12 +186,19 @@ static bool try_once(Run *run, int number, Err *err)
         .lease_ttl_us = run->lease_ttl_us,
         .wait_us = run->file_wait_us,
         .asked = run->stop,
-        .done = run->done,
         .progress = run->progress,
         .result = run->result,
         .result_arena = run->arena,
     };
-    return attempt_run(&attempt, err);
+    Heartbeat *heartbeat = heartbeat_start(&attempt);
+    bool ok = plan_and_run(run, &attempt, err);
+    Err lost;
+    bool is_lost = heartbeat_stop(heartbeat, &lost);
+    /* The run that took the lease ends this one's sessions, which is then what failed first. */
+    if (!ok && !is_lost && !state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &lost))
+        is_lost = lost.code == ERR_STATE_LEASE_LOST;
+    if (!ok && is_lost) *err = lost;
+    return ok;
 }
 
 static bool record_attempt(Run *run, int number, bool ok, bool again, const Err *cause, Err *err)
@@ -200,7 +216,9 @@ static bool record_attempt(Run *run, int number, bool ok, bool again, const Err 
         .error_code = ok ? NULL : err_word(cause->code),
         .error = ok ? NULL : cause->message,
     };
-    sum_rows(run->result, &record);
+    sum_rows(run->result, &record.rows_read, &record.rows_committed);
+    record.rows_read -= run->read_before;
+    record.rows_committed -= run->committed_before;
     return state_run_finish(run->state, &record, err);
 }
 
@@ -220,6 +238,7 @@ static bool open_attempt(Run *run, int number, Err *err)
         .host = host,
         .pid = getpid(),
     };
+    sum_rows(run->result, &run->read_before, &run->committed_before);
     atomic_store(&run->progress->attempt, number);
     run->result->attempts = number;
     return state_run_start(run->state, &record, err);
@@ -235,17 +254,22 @@ static int64_t retry_wait_us(int number)
     return wait_us < RETRY_LONGEST_US ? wait_us : RETRY_LONGEST_US;
 }
 
-/* Waits, keeping the lease. */
+/* Waits, keeping the lease; a lost one shows when the attempt begins. */
 static bool wait_to_retry(Run *run, int number, const Err *cause)
 {
+    Err ignored;
     int64_t wait_us = retry_wait_us(number);
     char text[32];
     duration_format(wait_us, text, sizeof text);
     log_warn("attempt %d failed (%s: %s); again in %s", number, err_word(cause->code), cause->message, text);
     int64_t until_us = clock_mono_us() + wait_us;
+    int64_t beat_us = clock_mono_us() + run->lease_ttl_us / 6;
     while (clock_mono_us() < until_us) {
         if (stop_asked(run->stop)) return false;
         usleep(100000);
+        if (clock_mono_us() < beat_us) continue;
+        beat_us = clock_mono_us() + run->lease_ttl_us / 6;
+        state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &ignored);
     }
     return true;
 }
