@@ -152,7 +152,7 @@ bool duck_fail(const DuckSession *session, const char *message, Err *err)
         err->code = session->role == ROLE_SOURCE ? ERR_SOURCE_PRIVILEGE : ERR_DEST_PRIVILEGE;
         err_fix(err, "give this user the right to write %s and its directory: the log and spill files lie beside it",
                 session->path);
-    } else if (is_kind(message, "Out of Memory")) {
+    } else if (is_kind(message, "Out of Memory") || strstr(message, "could not allocate block") != NULL) {
         err_fix(err, "give the run a larger job size, or smaller epochs (delivery.commit.maxBytes)");
     } else if (is_kind(message, "Dependency")) {
         err_fix(err, "drop what depends on the table (an index, a foreign key), then run again");

@@ -261,18 +261,53 @@ static bool apply_drift(DuckSession *session, const DuckTarget *target, const De
 /* ---- prepare ----------------------------------------------------------------------------------------------------- */
 
 /* What an overwrite will replace must be a table openetl made. */
-static bool check_replaced(DuckSession *session, const DuckTarget *target, Arena *arena, Err *err)
+static bool check_replaced(DuckSession *session, const DuckTarget *target, Arena *arena, DestTable *table, Err *err)
 {
-    DestTable table;
     const char *name = target->stream->table;
-    if (!inspect_table(session, target->schema, name, arena, &table, err)) return false;
-    if (!table.exists || (!table.is_view && table.has_id && table.has_seq)) return true;
+    if (!inspect_table(session, target->schema, name, arena, table, err)) return false;
+    if (!table->exists || (!table->is_view && table->has_id && table->has_seq)) return true;
     err_set(err, ERR_DEST_SCHEMA,
-            table.is_view ? "\"%s.%s\" is a view, so it cannot be overwritten"
-                          : "the table \"%s.%s\" was not made by openetl, so it is not overwritten",
+            table->is_view ? "\"%s.%s\" is a view, so it cannot be overwritten"
+                           : "the table \"%s.%s\" was not made by openetl, so it is not overwritten",
             target->schema, name);
     err_fix(err, "drop or rename it, or write the stream to another table (as:)");
     return false;
+}
+
+static const CatalogColumn *replaced_column(const DestTable *old, const char *name)
+{
+    for (int i = 0; i < old->column_count; i++)
+        if (strcasecmp(old->columns[i].name, name) == 0) return &old->columns[i];
+    return NULL;
+}
+
+static bool stream_has(const DuckTarget *target, const char *name)
+{
+    for (int i = 0; i < target->stream->schema->count; i++)
+        if (strcasecmp(target->stream->schema->fields[i].name, name) == 0) return true;
+    return false;
+}
+
+/* What the replaced table loses and gains, said before it happens. */
+static void say_replaced(const DuckTarget *target, const DestTable *old, Arena *arena, PrepareResult *result)
+{
+    const Schema *schema = target->stream->schema;
+    char type[96], stored[96];
+    if (!old->exists) return;
+    result->said = arena_array(arena, const char *, schema->count + old->column_count);
+    for (int i = 0; i < schema->count; i++) {
+        const Field *field = &schema->fields[i];
+        const CatalogColumn *column = replaced_column(old, field->name);
+        type_format(&field->type, type, sizeof type);
+        if (column == NULL)
+            say(result, arena_printf(arena, "added column %s %s", field->name, type));
+        else if (!type_equal(&column->type, &field->type))
+            say(result, arena_printf(arena, "changed column %s from %s to %s", field->name,
+                                     type_format(&column->type, stored, sizeof stored), type));
+    }
+    for (int i = 0; i < old->column_count; i++)
+        if (!stream_has(target, old->columns[i].name))
+            say(result, arena_printf(arena, "dropped column %s", old->columns[i].name));
 }
 
 static bool drop_table(DuckSession *session, const char *schema, const char *table, Err *err)
@@ -321,8 +356,8 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
 {
     *result = (PrepareResult){0};
     bool overwrite = target->stream->write == WRITE_OVERWRITE;
-    if (overwrite && !check_replaced(session, target, arena, err)) return false;
-    DestTable table;
+    DestTable old = {0}, table;
+    if (overwrite && !check_replaced(session, target, arena, &old, err)) return false;
     if (!inspect_table(session, target->schema, target->into, arena, &table, err)) return false;
     bool same = target->stream->resume;
     if (overwrite && table.exists && same && !is_build(session, target, &same, err)) return false;
@@ -335,6 +370,7 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
         return apply_drift(session, target, &table, arena, result, err);
     }
     result->created = true;
+    say_replaced(target, &old, arena, result);
     return create_table(session, target, err) && note_build(session, target, err);
 }
 
