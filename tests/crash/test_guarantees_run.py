@@ -151,6 +151,72 @@ def test_nothing_is_visible_before_a_commit(fake_world, style):
     assert world.rows() == [] and world.commits() == []
 
 
+# ---- superset replay into destinations that dedupe -------------------------------------------------------------------
+
+TWINS = numbered(ROWS) + numbered(5)
+# name: (key, stream, write, require, reason)
+SUPERSETS = {
+    "deduped": (("id",), "", "append", "exactly_once", "superset replay, deduped at apply"),
+    "not deduped": (("id",), "", "append", "at_least_once", "superset replay, not deduped under at_least_once"),
+    "merged": (("id",), "", "merge", "effectively_once", "superset replay, written with merge"),
+    "collapsed": (
+        (),
+        "",
+        "append",
+        "exactly_once",
+        "superset replay, no primary key: collapsed within each epoch and against the target",
+    ),
+    "collapsed in the epoch": (
+        (),
+        ", collapse: true",
+        "append",
+        "at_least_once",
+        "superset replay, no primary key: collapsed within each epoch",
+    ),
+    "not collapsed": (
+        (),
+        ", collapse: false",
+        "append",
+        "at_least_once",
+        "superset replay, no primary key, and not collapsed",
+    ),
+    "overwritten": (("id",), "", "overwrite", "exactly_once", "superset replay, deduped at apply"),
+}
+
+
+@pytest.mark.parametrize("death", ["after_stage:4", "after_apply:3", "after_commit_before_state:3", "after_state:3"])
+@pytest.mark.parametrize("destination", ["duckdb", "postgres"])
+@pytest.mark.parametrize("kind", SUPERSETS)
+def test_superset_replay(fake_world, kind, destination, death):
+    """A resumed read gives five rows again."""
+    key, stream, write, require, reason = SUPERSETS[kind]
+    rows = numbered(ROWS) if key else TWINS
+    world = fake_world(destination)
+    world.script(table(rows=rows, key=key, batch_rows=10, replay="superset", repeat_rows=5))
+    world.pipeline("name: orders" + stream, write=write, delivery=f"require: {require}, {SMALL_COMMITS}")
+    plan = world.plan()["orders"]
+    assert (plan["guarantee"], plan["reason"]) == (require, reason)
+    die(world, death)
+    if write == "overwrite":
+        assert world.rows() == []
+    committed = bool(world.commits())
+    world.run().ok()
+    landed, everything = Counter(world.rows()), Counter(tuple(row) for row in rows)
+    distinct = Counter(set(everything))
+    assert set(landed) == set(everything), "rows are lost"
+    if kind in ("deduped", "merged", "collapsed", "overwritten"):
+        assert landed == distinct
+    elif kind == "collapsed in the epoch":
+        assert landed >= distinct
+    else:
+        assert landed >= everything
+        assert not committed or landed.total() == everything.total() + 5, "the test does not repeat anything"
+    if kind not in ("merged", "not deduped", "not collapsed", "collapsed in the epoch"):
+        ids = world.ids()
+        assert len(ids) == len(set(ids))
+    assert {c["guarantee"] for c in world.commits()} == {require}
+
+
 # ---- forced barriers -----------------------------------------------------------------------------------------------
 
 # A commit is wanted at once and waits 50 ms for a resume point that never comes; the read takes about half a second.
@@ -308,6 +374,57 @@ def test_a_barrier_is_remembered_by_a_stream_that_rests(fake_world):
     assert Counter(world.rows("fast")) == Counter(tuple(row) for row in numbered(400))
 
 
+def test_a_retry_after_a_barrier(fake_world):
+    """The next attempt of the same run is a recovery, too."""
+    world = fake_world("duckdb").script(endless(fail_at_row=49))
+    world.pipeline(delivery=f"require: at_least_once, {FORCING}", retries=1)
+    world.run().ok()
+    commits = world.commits()
+    assert {c["attempt"] for c in commits} == {1, 2}
+    assert {c["guarantee"] for c in commits if c["attempt"] == 1} == {"exactly_once"}
+    assert {c["guarantee"] for c in commits if c["attempt"] == 2} == {"at_least_once"}
+    landed = Counter(world.rows())
+    assert set(landed) == {tuple(row) for row in numbered(ROWS)} and landed.total() > ROWS
+
+
+@pytest.mark.parametrize("destination", REAL)
+@pytest.mark.parametrize("collapse", [True, False])
+def test_a_barrier_of_an_overwrite(fake_world, destination, collapse):
+    """What a barrier committed lies in the new table, which nobody sees; the recovery goes on with it."""
+    world = fake_world(destination).script(endless())
+    stream = "name: orders, collapse: true" if collapse else "name: orders, require: at_least_once"
+    world.pipeline(stream, write="overwrite", delivery=FORCING)
+    die(world, "after_state:2")
+    assert world.rows() == [] and [c["forced"] for c in world.commits()] == [True, True]
+    committed = sum(c["rows"] for c in world.commits())
+    world.run().ok()
+    everything = Counter(tuple(row) for row in numbered(ROWS))
+    landed = Counter(world.rows())
+    assert set(landed) == set(everything)
+    assert landed.total() == ROWS + (0 if collapse else committed)
+    world.run().ok()
+    assert Counter(world.rows()) == everything
+
+
+@pytest.mark.parametrize("destination", REAL)
+def test_a_stop_after_a_barrier(fake_world, destination):
+    """A stop keeps what barriers committed, drops the rest, and the next run is a recovery."""
+    world = fake_world(destination).script(endless(numbered(400)))
+    world.pipeline(delivery=f"require: at_least_once, {FORCING}")
+    process = world.start()
+    wait_for((world.directory / ".openetl" / "state.db").exists)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGTERM)
+    code, out, err = finish(process)
+    assert code == 6, (out, err)
+    seen = Counter(world.rows())
+    assert 0 < seen.total() < 400
+    assert seen.total() == sum(c["rows"] for c in world.commits())
+    world.script(table(rows=numbered(400), key=(), resume_points="never")).run().ok()
+    assert Counter(world.rows()) == seen + Counter(tuple(row) for row in numbered(400))
+    assert world.commits()[-1]["guarantee"] == "at_least_once"
+
+
 # ---- when a commit comes -------------------------------------------------------------------------------------------
 
 
@@ -355,7 +472,7 @@ def test_scope(fake_world, destination, scope):
 def test_every_stream_of_a_commit_or_none(fake_world, scope):
     """Killed at each second commit: under `pipeline` all streams that are not complete stand at the same epoch."""
     names = ["a", "b", "c"]
-    world = fake_world("duckdb").script(*(table(n, rows=numbered(20), batch_rows=5) for n in names))
+    world = fake_world("duckdb").script(*(table(n, rows=numbered(12), batch_rows=4) for n in names))
     world.pipeline(*(f"name: {n}" for n in names), delivery=f"commit: {{ scope: {scope}, maxBytes: 1B }}")
     for _ in range(20):
         done = world.run(env={"OPENETL_FAILPOINT": "after_commit_before_state:2"})
@@ -367,7 +484,60 @@ def test_every_stream_of_a_commit_or_none(fake_world, scope):
         if all(world.complete(n) for n in names):
             break
     for name in names:
-        assert world.rows(name) == sorted((tuple(row) for row in numbered(20)), key=repr)
+        assert world.rows(name) == sorted((tuple(row) for row in numbered(12)), key=repr)
+
+
+def copies(world, *names):
+    return [Counter(world.rows(name)).most_common(1)[0][1] if world.rows(name) else 0 for name in names]
+
+
+@pytest.fixture
+def cut_short(fake_world):
+    """Streams a, b and c that commit apart; killed when a and b are complete and c has no commit."""
+    world = fake_world("duckdb").script(*(table(n, rows=numbered(5)) for n in "abcd"))
+    world.pipeline("name: a", "name: b", "name: c", delivery="commit: { scope: stream }")
+    die(world, "after_state:2")
+    assert copies(world, "a", "b", "c") == [1, 1, 0]
+    return world
+
+
+def test_a_sync_that_was_cut_short_is_gone_on_with(cut_short):
+    cut_short.run().ok()
+    assert copies(cut_short, "a", "b", "c") == [1, 1, 1]
+    cut_short.run().ok()
+    assert copies(cut_short, "a", "b", "c") == [2, 2, 2]
+
+
+def test_a_sync_that_was_cut_short_and_lost_a_stream(cut_short):
+    """Nothing is left to go on with, so the next run is a sync of its own."""
+    cut_short.pipeline("name: a", "name: b", delivery="commit: { scope: stream }").run().ok()
+    assert copies(cut_short, "a", "b") == [2, 2]
+
+
+def test_a_stream_that_is_new_waits_for_no_old_sync(fake_world):
+    """After a sync that came to its end, a run with one stream more reads all of them."""
+    world = fake_world("duckdb").script(*(table(n, rows=numbered(5)) for n in "abc"))
+    world.pipeline("name: a", "name: b", delivery="commit: { scope: stream }").run().ok()
+    world.pipeline("name: a", "name: b", "name: c", delivery="commit: { scope: stream }").run().ok()
+    assert copies(world, "a", "b", "c") == [2, 2, 1]
+
+
+def test_a_reset_of_one_stream_waits_for_no_old_sync(fake_world):
+    world = fake_world("duckdb").script(*(table(n, rows=numbered(5)) for n in "ab"))
+    world.pipeline("name: a", "name: b", delivery="commit: { scope: stream }").run().ok()
+    world.run("state", "reset", "p", "--stream", "b", "--yes").ok()
+    world.run().ok()
+    assert copies(world, "a", "b") == [2, 2]
+    world.run("state", "reset", "p", "--yes").ok()
+    world.run().ok()
+    assert copies(world, "a", "b") == [3, 3]
+
+
+def test_scope_pipeline_is_refused_where_commits_cover_one_stream(fake_world):
+    world = fake_world("fake_ack").script(table(rows=numbered(3)))
+    world.pipeline(delivery="require: at_least_once, commit: { scope: pipeline }")
+    refused = world.run().exits(1)
+    assert "scope" in refused.stdout
 
 
 # ---- retries -------------------------------------------------------------------------------------------------------
