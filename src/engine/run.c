@@ -274,6 +274,17 @@ static bool wait_to_retry(Run *run, int number, const Err *cause)
     return true;
 }
 
+/* No attempt follows, so the last one is not up for retry; what it failed with is in the error still. */
+static bool stopped_waiting(Run *run, int number, Err *err)
+{
+    Err cause = *err, bookkeeping;
+    err_set(err, ERR_STOPPED, "stopped by a signal before attempt %d; attempt %d had failed (%s: %s)", number + 1,
+            number, err_word(cause.code), cause.message);
+    err_fix(err, "the next run goes on from the last commit");
+    if (!record_attempt(run, number, false, false, err, &bookkeeping)) *err = bookkeeping;
+    return false;
+}
+
 static bool run_attempts(Run *run, Err *err)
 {
     int retries = run->pipeline->pipeline.retries;
@@ -290,7 +301,7 @@ static bool run_attempts(Run *run, Err *err)
         }
         if (ok || !again) return ok;
         Err beat;
-        if (!wait_to_retry(run, number, err)) return false;
+        if (!wait_to_retry(run, number, err)) return stopped_waiting(run, number, err);
         if (!state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &beat)) {
             *err = beat;
             return false;

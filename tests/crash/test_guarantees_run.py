@@ -590,6 +590,23 @@ def test_retries_come_to_an_end(fake_world):
     assert [(r["attempt"], r["state"]) for r in log] == [(1, "failed")]
 
 
+def test_a_stop_while_waiting_to_try_again(fake_world):
+    """No attempt follows: the run was stopped, and says what the last attempt had failed with."""
+    world = fake_world("fake").script(table(rows=numbered(ROWS), batch_rows=10, fail_at_row=1))
+    world.pipeline(retries=1)
+    process = world.start()
+    wait_for(lambda: (world.directory / "script.json.failed-orders").exists())
+    time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    code, out, err = finish(process)
+    assert code == 6, (out, err)
+    assert "openetl: STOPPED: " in err and "SOURCE_LOST" in err
+    log = world.run("runs", "p", "--output", "json").ok().json["runs"]
+    assert [(r["attempt"], r["state"], r["error_code"]) for r in log] == [(1, "stopped", "STOPPED")]
+    world.run().ok()
+    assert len(world.rows()) == ROWS
+
+
 # ---- an empty read -------------------------------------------------------------------------------------------------
 
 
