@@ -118,9 +118,12 @@ typedef struct ReadSpec {
     bool upper_inclusive;
     bool include_null_cursor; /* false: rows with a null cursor are left out (the engine counts and reports them) */
     const char *resume;       /* position of a mark() of an earlier read of the same range, or NULL: from the start */
-    uint64_t read_number;     /* grows by one each read of the stream; the high half of _openetl_seq where the source
+    /* The highest high half of _openetl_seq that versions of this stream have: a read's must not be below it, also where
+     * the source's own position went back (a restored server). */
+    uint64_t seq_floor;
+    uint64_t read_number; /* grows by one each read of the stream; the high half of _openetl_seq where the source
                                * has no position of its own */
-    int64_t batch_rows;       /* targets of the builder */
+    int64_t batch_rows;   /* targets of the builder */
     size_t batch_bytes;
     int64_t chunk_rows; /* rows a statement, where the source reads in keyset chunks */
     Stop *stop;
@@ -164,10 +167,11 @@ typedef struct DestStream {
     WriteMode write;
     const char *const *key;
     int key_count;
-    bool dedupe;       /* skip rows whose _openetl_id the table already has */
-    bool collapse;     /* keep one row per _openetl_id within the epoch */
-    bool with_ops;     /* add _openetl_op (and _openetl_deleted under merge) */
-    bool resume;       /* overwrite: go on with the half-built new table rather than begin it anew … */
+    bool dedupe;        /* skip rows whose _openetl_id the table already has */
+    bool collapse;      /* keep one row per _openetl_id within the epoch */
+    bool with_ops;      /* add _openetl_op (and _openetl_deleted under merge) */
+    bool resume;        /* overwrite: go on with the half-built new table rather than begin it anew … */
+    bool want_seq_high; /* merge: look up the highest _openetl_seq of a table that another pipeline or server filled */
     const char *build; /* … if it carries this text, given to prepare() when it was begun: another read may have begun
                         * it anew since. NULL: whichever there is */
 } DestStream;
@@ -175,6 +179,7 @@ typedef struct DestStream {
 /* What prepare found. */
 typedef struct PrepareResult {
     bool created;      /* the table did not exist and was made (overwrite: the half-built new table was begun anew) */
+    uint64_t seq_high; /* the high half of the table's highest _openetl_seq, where want_seq_high asked */
     const char **said; /* drift done, for the log and the plan: "added column note utf8" */
     int said_count;
 } PrepareResult;

@@ -269,6 +269,13 @@ void batch_free(Batch *batch)
     free(batch);
 }
 
+bool seq_parse_high(const char *text, uint64_t *high)
+{
+    char *end;
+    *high = strtoull(text, &end, 16);
+    return end == text + 16 && *end == '-' && strlen(text) == SEQ_TEXT_BYTES;
+}
+
 void seq_format(Seq seq, char out[SEQ_TEXT_BYTES + 1])
 {
     static const char DIGITS[] = "0123456789ABCDEF";

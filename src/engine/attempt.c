@@ -9,7 +9,7 @@
 
 int64_t attempt_pool_bytes(const PipelineResource *pipeline)
 {
-    return job_size_bytes(pipeline->size) / 4;
+    return job_size_bytes(pipeline->size) / 16;
 }
 
 static bool open_destination(Attempt *attempt, Err *err)
@@ -64,6 +64,7 @@ static void describe_streams(Attempt *attempt)
             .collapse = on && plan->decision.collapse,
             .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
             .resume = run->start.resuming,
+            .want_seq_high = run->start.foreign && plan->write == WRITE_MERGE,
             .build = build_text(attempt, run, &attempt->arena),
         };
     }

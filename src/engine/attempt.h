@@ -15,6 +15,7 @@
 /* Where a stream's read starts; made by restore.c, constant afterwards. */
 typedef struct StreamStart {
     bool skip;         /* its read of the unfinished sync is complete and committed */
+    bool foreign;      /* no usable commit: the table's rows, if any, are of another pipeline, server or owner */
     bool resuming;     /* an unfinished read goes on, in its old range */
     Position position; /* as committed, with generation and read of the read to come */
     int64_t last_epoch;

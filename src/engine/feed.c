@@ -288,6 +288,13 @@ static int64_t batch_rows(const StreamPlan *plan)
 
 /* ---- one stream, one feed, the crew ------------------------------------------------------------------------------ */
 
+/* Counts on from the highest sequence any version of the stream has. */
+static uint64_t read_number(const StreamStart *start)
+{
+    uint64_t least = start->position.seq + !start->resuming;
+    return start->position.read > least ? start->position.read : least;
+}
+
 static void init_stream(StreamFeed *stream, Feed *feed, int index)
 {
     Attempt *attempt = feed->crew->attempt;
@@ -304,7 +311,8 @@ static void init_stream(StreamFeed *stream, Feed *feed, int index)
         .key_count = plan->key_count,
         .cursor = plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
-        .read_number = run->start.position.read,
+        .seq_floor = run->start.position.seq,
+        .read_number = read_number(&run->start),
         .batch_rows = batch_rows(plan),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,

@@ -65,6 +65,8 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
 {
     Attempt *attempt = lane->attempt;
     int64_t rows = item->batch->rows;
+    uint64_t seq = batch_seq(item->batch, rows - 1).high;
+    if (seq > run->position.seq) run->position.seq = seq;
     lane->staged_rows += rows;
     lane->staged_bytes += (int64_t)item->batch->bytes;
     run->staged_rows += rows;

@@ -29,6 +29,7 @@ char *position_to_text(const Position *position, Arena *arena)
     if (position->repeats) json_object_set_new(object, "repeats", json_true());
     if (position->left > 0) json_object_set_new(object, "left", json_integer(position->left));
     json_object_set_new(object, "rows", json_integer(position->rows));
+    json_object_set_new(object, "seq", json_integer((json_int_t)position->seq));
     char *dumped = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     if (dumped == NULL) BUG("a position holds text that is not UTF-8");
@@ -70,6 +71,7 @@ bool position_from_text(const char *text, Arena *arena, Position *position, Err 
         .repeats = json_is_true(json_object_get(object, "repeats")),
         .left = (int)json_integer_value(json_object_get(object, "left")),
         .rows = json_integer_value(json_object_get(object, "rows")),
+        .seq = (uint64_t)json_integer_value(json_object_get(object, "seq")),
     };
     json_decref(object);
     return true;

@@ -1,7 +1,7 @@
 /* The position envelope: what a commit saves of a stream besides the rows. JSON text in _openetl_commits.position:
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
- *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000}
+ *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7}
  *
  * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
  * sync        which run of the whole pipeline began this read: the streams of one sync share it
@@ -15,6 +15,7 @@
  *             until the read's end, since a recovery cannot tell where those rows end
  * left        streams of the sync whose read had not come to its end with this commit: the sync is over where it is 0
  * rows        rows of this read so far
+ * seq         the highest high half of _openetl_seq so far, over all reads: the next read's is not below it
  *
  * Strings belong to the arena they were read into. */
 #ifndef OPENETL_ENGINE_POSITION_H
@@ -39,6 +40,7 @@ typedef struct Position {
     bool repeats;
     int left;
     int64_t rows;
+    uint64_t seq;
 } Position;
 
 char *position_to_text(const Position *position, Arena *arena);

@@ -104,6 +104,8 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
     if (!start->resuming && !start->skip) {
         start->position.read = saved->position.read + 1;
         start->position.sync = sync.unfinished ? sync.newest : sync.newest + 1;
+        start->position.seq = saved->position.seq;
+        start->foreign = !saved->usable;
     }
     start->position.owner = run->plan->owner;
 }
@@ -171,6 +173,8 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
     for (int i = 0; i < attempt->active_count; i++) {
         StreamRun *run = &attempt->streams[attempt->active[i]];
         StreamStart *start = &run->start;
+        if (results[i].seq_high > start->position.seq) start->position.seq = results[i].seq_high;
+        run->position.seq = start->position.seq;
         bool had_progress = start->resuming || start->position.watermark != NULL;
         if (!results[i].created || !had_progress) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
@@ -182,7 +186,8 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
             .position = {.owner = run->plan->owner,
                          .sync = start->position.sync,
                          .generation = start->position.generation + (run->plan->sync != SYNC_INCREMENTAL && !overwrite),
-                         .read = start->position.read + !overwrite},
+                         .read = start->position.read + !overwrite,
+                         .seq = start->position.seq},
         };
         run->position = start->position;
     }

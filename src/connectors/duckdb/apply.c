@@ -101,15 +101,13 @@ static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, 
     return run(session, sql, NULL, err);
 }
 
-/* The rows of the table that have a winner's key, and whether they are newer than it. Reads of tables come one after the
- * other, each newer than the one before, while their sequence can begin again: at another server, or in a pipeline of
- * another name. Only versions out of a log can arrive late. */
+/* The rows of the table that have a winner's key, and whether they are newer than it. */
 static bool make_match(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
     buf_printf(sql,
                "CREATE TEMPORARY TABLE _openetl_match AS SELECT s._openetl_ordinal AS winner, t.rowid AS old, "
-               "%s AS stale FROM temp.main.%s AS s JOIN ",
-               target->with_op ? "coalesce(t._openetl_seq > s._openetl_seq, false)" : "false", target->stage);
+               "coalesce(t._openetl_seq > s._openetl_seq, false) AS stale FROM temp.main.%s AS s JOIN ",
+               target->stage);
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON ");
     put_key(target, "t.", " AND ", " = s.", sql);

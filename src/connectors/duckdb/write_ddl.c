@@ -352,6 +352,19 @@ static bool note_build(DuckSession *session, const DuckTarget *target, Err *err)
     return ok;
 }
 
+static bool find_seq_high(DuckSession *session, const DuckTarget *target, Arena *arena, PrepareResult *result, Err *err)
+{
+    DuckRows rows;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM ");
+    duck_quote_table(session, target->schema, target->into, &sql);
+    bool ok = duck_query(session, buf_text(&sql), NULL, 0, arena, &rows, NULL, err);
+    buf_release(&sql);
+    if (ok && !seq_parse_high(duck_cell(&rows, 0, 0), &result->seq_high)) result->seq_high = 0;
+    return ok;
+}
+
 static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *arena, PrepareResult *result, Err *err)
 {
     *result = (PrepareResult){0};
@@ -367,7 +380,8 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
     }
     if (table.exists) {
         take_names(target, &table, &session->arena);
-        return apply_drift(session, target, &table, arena, result, err);
+        return apply_drift(session, target, &table, arena, result, err) &&
+               (!target->stream->want_seq_high || find_seq_high(session, target, arena, result, err));
     }
     result->created = true;
     say_replaced(target, &old, arena, result);

@@ -164,10 +164,7 @@ void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
     put_key(target, out);
     buf_puts(out, ") DO UPDATE SET ");
     put_sets(target, deletes, out);
-    /* Reads of tables come one after the other, each newer than the one before, while their sequence can begin again: at
-     * another server, or in a pipeline of another name. Only versions out of a log can arrive late. */
-    if (target->stream->with_ops) buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq");
-    buf_puts(out, " RETURNING ");
+    buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING ");
     buf_puts(out, target->partitioned ? "1) SELECT " : "(t.xmax = 0) AS made) SELECT ");
     if (target->partitioned)
         put_missing(target, deletes, out);

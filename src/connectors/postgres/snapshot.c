@@ -133,8 +133,9 @@ static bool table_check(PgSession *session, const ReadSpec *spec, Arena *arena, 
 
 bool snapshot_begin(PgSession *session, const ReadSpec *spec, Arena *arena, uint64_t *lsn, PgTable *table, Err *err)
 {
-    return read_lsn(session, lsn, err) && hold_table(session, spec, err) &&
-           table_check(session, spec, arena, table, err);
+    if (!read_lsn(session, lsn, err)) return false;
+    if (*lsn < spec->seq_floor) *lsn = spec->seq_floor + 1; /* another server, or one that was set back */
+    return hold_table(session, spec, err) && table_check(session, spec, arena, table, err);
 }
 
 void snapshot_end(PgSession *session)

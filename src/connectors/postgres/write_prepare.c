@@ -271,15 +271,32 @@ static void target_init(PgSession *session, PgTarget *target, const DestStream *
     if (!direct) target->stage = arena_printf(&session->arena, "_openetl_stage_%d", index);
 }
 
+static bool find_seq_high(PgSession *session, const PgTarget *target, PrepareResult *result, Err *err)
+{
+    if (!target->stream->want_seq_high) return true;
+    PGresult *rows;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM ");
+    pg_quote_table(&sql, target->schema, target->into);
+    bool ok = pg_write_exec(session, "look up the highest _openetl_seq", buf_text(&sql), &rows, err);
+    buf_release(&sql);
+    if (!ok) return false;
+    if (!seq_parse_high(PQgetvalue(rows, 0, 0), &result->seq_high)) result->seq_high = 0;
+    PQclear(rows);
+    return true;
+}
+
 static bool prepare_stream(PgSession *session, PgTarget *target, Arena *arena, PrepareResult *result, Err *err)
 {
     PgSaid said = {.arena = arena};
-    bool ok =
-        check_length("table", target->table, err) && check_columns(target->stream, err) &&
-        check_key(target->stream, err) && pg_write_begin(session, err) &&
-        lock_namespace(session, target->schema, err) && prepare_into(session, target, &said, &result->created, err) &&
-        (target->stream->write != WRITE_OVERWRITE || prepare_old(session, target, &said, err)) &&
-        pg_write_index(session, target, err) && choose_encoder(session, target, err) && pg_write_commit(session, err);
+    bool ok = check_length("table", target->table, err) && check_columns(target->stream, err) &&
+              check_key(target->stream, err) && pg_write_begin(session, err) &&
+              lock_namespace(session, target->schema, err) &&
+              prepare_into(session, target, &said, &result->created, err) &&
+              (target->stream->write != WRITE_OVERWRITE || prepare_old(session, target, &said, err)) &&
+              find_seq_high(session, target, result, err) && pg_write_index(session, target, err) &&
+              choose_encoder(session, target, err) && pg_write_commit(session, err);
     if (!ok) {
         pg_write_rollback(session);
         err_at(err, "table %s.%s", target->schema, target->table);
