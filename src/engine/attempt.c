@@ -7,9 +7,15 @@
 
 #include <stdlib.h>
 
-int64_t attempt_pool_bytes(const PipelineResource *pipeline)
+int64_t attempt_pool_bytes(const PipelinePlan *plan)
 {
-    return job_size_bytes(pipeline->size) / 16;
+    enum { COLUMN_BYTES = 4 * 256 * 1024 };
+    int64_t job = job_size_bytes(plan->pipeline->size), pool = job / 16;
+    for (int i = 0; i < plan->stream_count; i++) {
+        int64_t wide = (int64_t)plan->streams[i].schema.count * COLUMN_BYTES;
+        if (wide > pool) pool = wide;
+    }
+    return pool < job / 2 ? pool : job / 2;
 }
 
 static bool open_destination(Attempt *attempt, Err *err)
@@ -20,7 +26,7 @@ static bool open_destination(Attempt *attempt, Err *err)
         .role = ROLE_DESTINATION,
         .application = attempt->application,
         .supersedes = attempt->supersedes,
-        .memory_bytes = attempt_pool_bytes(pipeline),
+        .memory_bytes = attempt_pool_bytes(attempt->plan),
         .threads = job_size_cpus(pipeline->size),
         .wait_us = attempt->wait_us,
         .stop = &attempt->stop,

@@ -224,7 +224,7 @@ static bool open_source(Attempt *attempt, Session **session, Err *err)
         .read_only = true,
         .application = attempt->application,
         .threads = job_size_cpus(attempt->plan->pipeline->size),
-        .memory_bytes = attempt_pool_bytes(attempt->plan->pipeline),
+        .memory_bytes = attempt_pool_bytes(attempt->plan),
         .wait_us = attempt->wait_us,
         .stop = &attempt->stop,
     };

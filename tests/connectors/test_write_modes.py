@@ -572,10 +572,11 @@ def test_a_wide_table_in_duckdb(world):
     names = ", ".join(f"c{n} int default {n}" for n in range(many))
     at_source(w, f"create table orders (id integer primary key, {names})", "insert into orders (id) values (1), (2)")
     w.pipeline(write="merge")
-    small = w.run()
-    if small.returncode != 0:
-        assert "a larger job size" in small.exits(4).stderr
-        w.file.write_text(w.file.read_text().replace("job: {", "job: { size: l,"))
-        w.run().ok()
     w.run().ok()
+    for _ in range(2):
+        again = w.run()
+        if again.returncode != 0:
+            assert "a larger job size" in again.exits(4).stderr
+            w.file.write_text(w.file.read_text().replace("job: { retries", "job: { size: l, retries"))
+            w.run().ok()
     assert w.destination.query(f"select id, c0, c{many - 1} from shop.orders order by id") == [(1, 0, many - 1), (2, 0, many - 1)]
