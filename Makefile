@@ -5,6 +5,8 @@
 #   make asan      the unit and black-box suites under AddressSanitizer and UBSan
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
+#   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= TIMEOUT=600 (seconds a run);
+#                  writes bench/results/DATE.json and docs/performance.md; SCALE=0.05 ends within ten minutes
 BUILD  ?= build
 DEPS   := build/deps
 CC     ?= gcc
@@ -32,7 +34,7 @@ FUZZ := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage fmt lint install clean
+.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench fmt lint install clean
 all: build
 
 build: deps
@@ -109,6 +111,22 @@ coverage: test-deps
 .PHONY: coverage-run
 coverage-run: $(BUILD)/openetl $(UNIT_BIN)
 	@tools/coverage.sh $(BUILD)
+
+SCALE   ?= 1
+ROUNDS  ?= 3
+TIMEOUT ?= 600
+FLOORS  := build/bench/floor_read build/bench/floor_pipe build/bench/floor_append
+bench: deps
+	@tools/install-deps.sh test
+	@tools/make-bench-venv.sh build/bench-venv
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/bench build/bench/openetl $(FLOORS)
+	@build/bench-venv/bench/bin/python tests/bench/bench.py --scale $(SCALE) --rounds $(ROUNDS) --timeout $(TIMEOUT) \
+	  --jobs "$(JOBS)" --tables "$(TABLES)" --contenders "$(CONTENDERS)" $(BENCH)
+
+build/bench/floor_%: tests/bench/floor_%.c
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(CC) -D_GNU_SOURCE -isystem $(DEPS)/include $(ALL_CFLAGS) -o $@ $< $(LDLIBS) -Wl,-rpath,$(abspath $(DEPS))/lib
 
 FMT_FILES = $(shell git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' 'tests/*.c' 'tests/*.h')
 fmt:

@@ -1,0 +1,161 @@
+"""Runs one command and says what it cost: time, memory of all its processes, processor, and the source's longest statement."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+TICK = os.sysconf("SC_CLK_TCK")
+MEMORY_HZ = 20
+SOURCE_HZ = 10
+
+
+def children(pid: int) -> list:
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    except (OSError, ValueError):
+        pass
+    return found
+
+
+def tree(pid: int) -> list:
+    found = [pid]
+    for one in found:
+        found += children(one)
+    return found
+
+
+def highest_resident(pid: int) -> int:
+    """The kernel's own peak of one process, which no sample misses but what came in the last 50 ms. (The peak that wait4
+    gives counts also what the parent held when it forked.)"""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def proportional(pid: int) -> int:
+    """Resident memory with what is shared counted once over the processes that share it."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def server_cpu(pid: int) -> float:
+    """Seconds of the server so far: the postmaster, the children it has reaped, and those that live."""
+
+    def fields(of):
+        try:
+            return Path(f"/proc/{of}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return None
+
+    total = 0
+    for one in tree(pid):
+        stat = fields(one)
+        if stat is not None:
+            total += int(stat[11]) + int(stat[12]) + (int(stat[13]) + int(stat[14]) if one == pid else 0)
+    return total / TICK
+
+
+class MemorySampler(threading.Thread):
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.most = pid, 0, 0
+        self.done = threading.Event()
+
+    def run(self):
+        while not self.done.wait(1 / MEMORY_HZ):
+            pids = tree(self.pid)
+            self.most = max(self.most, len(pids))
+            now = sum(map(proportional, pids)) if len(pids) > 1 else highest_resident(self.pid)
+            self.peak = max(self.peak, now)
+
+
+class StatementSampler(threading.Thread):
+    """The longest time one statement was active in the source's database."""
+
+    SQL = """select coalesce(max(extract(epoch from clock_timestamp() - query_start)), 0) from pg_stat_activity
+             where datname = %s and state = 'active' and backend_type = 'client backend' and pid <> pg_backend_pid()"""
+
+    def __init__(self, server, database):
+        super().__init__(daemon=True)
+        self.server, self.database, self.longest = server, database, 0.0
+        self.done = threading.Event()
+
+    def run(self):
+        with self.server.connect() as conn:
+            while not self.done.wait(1 / SOURCE_HZ):
+                self.longest = max(self.longest, float(conn.execute(self.SQL, (self.database,)).fetchone()[0]))
+
+
+def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
+    """Costs of one command. `failed` is there when it did not do its work, `timeout` when it was ended."""
+    output = Path(log)
+    wal, cpu_server = server.wal_position(), server_cpu(server.process.pid)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    statements = StatementSampler(server, source)
+    statements.start()
+    with open(output, "wb") as out, open(f"{output}.err", "wb") as err:
+        begun = time.monotonic()
+        process = subprocess.Popen(
+            [str(word) for word in command], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+            stdout=out, stderr=err, start_new_session=True,
+        )
+        memory = MemorySampler(process.pid)
+        memory.start()
+        timed_out = False
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        wall = time.monotonic() - begun
+    for sampler in (memory, statements):
+        sampler.done.set()
+        sampler.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = {
+        "wall_s": round(wall, 3),
+        "cpu_s": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 3),
+        "server_cpu_s": round(server_cpu(server.process.pid) - cpu_server, 3),
+        "peak_bytes": memory.peak,
+        "processes": memory.most,
+        "source_statement_s": round(statements.longest, 2),
+        "wal_bytes": server.wal_position() - wal,
+    }
+    if timed_out:
+        found["timeout"] = f"ended after {timeout:g} s"
+    elif process.returncode != 0:
+        found["failed"] = f"exit {process.returncode}: {last_words(output)}"
+    return found
+
+
+def last_words(output: Path) -> str:
+    for path in (Path(f"{output}.err"), output):
+        lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+        if lines:
+            return " | ".join(lines[-3:])[-500:]
+    return "no output"
+
+
+def printed_json(log) -> dict:
+    return json.loads(Path(log).read_text())
