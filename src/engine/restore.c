@@ -139,6 +139,18 @@ static SyncState sync_state(Attempt *attempt, const CommitList *list, const Save
     return sync;
 }
 
+/* Streams that commit together share the epochs' numbers, also with streams that have left the pipeline: a run that is
+ * late and still has one of those must find its number taken. */
+static void share_epochs(Attempt *attempt, const CommitList *list)
+{
+    int64_t last = 0;
+    if (attempt->plan->scope != SCOPE_PIPELINE) return;
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].epoch > last) last = list->items[i].epoch;
+    for (int i = 0; i < attempt->stream_count; i++)
+        attempt->streams[i].start.last_epoch = last;
+}
+
 bool restore_starts(Attempt *attempt, Err *err)
 {
     const Connector *connector = attempt->plan->destination_connector;
@@ -163,6 +175,7 @@ bool restore_starts(Attempt *attempt, Err *err)
         run->dest_index = attempt->active_count;
         if (!run->start.skip) attempt->active[attempt->active_count++] = i;
     }
+    share_epochs(attempt, &list);
     return true;
 }
 
