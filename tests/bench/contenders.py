@@ -187,7 +187,7 @@ class Openetl(Contender):
         ends = {"nothing": "append", "duckdb": "overwrite", "postgres": "overwrite"}
         self.jobs = {job: f"job size {size}, full_refresh, {write}, else the defaults" for job, write in ends.items()}
         for engine in ("duckdb", "postgres"):
-            self.jobs[f"merge-{engine}"] = f"job size {size}, incremental on updated_at, merge, else the defaults"
+            self.jobs[f"merge-{engine}"] = f"job size {size}, incremental on updated_at, merge, require effectively_once, else the defaults"
             self.jobs[f"dedupe-{engine}"] = (
                 f"job size {size}, incremental on id with the repeats as its overlap, append, else the defaults"
             )
@@ -201,7 +201,7 @@ class Openetl(Contender):
     def prepare(self, cell):
         stream = f"name: {SCHEMA}.{cell.table.name}, as: {cell.table.name}, "
         if cell.job.startswith("merge"):
-            stream += "sync: incremental, cursor: updated_at, write: merge"
+            stream += "sync: incremental, cursor: updated_at, write: merge, require: effectively_once"
         elif cell.job.startswith("dedupe"):
             stream += f"sync: incremental, cursor: id, overlap: {cell.overlap}, write: append"
         else:

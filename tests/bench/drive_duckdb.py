@@ -52,9 +52,9 @@ def read(url, table):
 def merge(url, table, path, cursor):
     conn = connect(path)
     attach(conn, url, "source")
-    highest = conn.execute(f"select max({cursor}) from bench.{table}").fetchone()[0]
+    highest = conn.execute(f"select max({cursor})::varchar from bench.{table}").fetchone()[0]
     conn.execute("begin")
-    conn.execute(f"create temp table stage as from source.bench.{table} where {cursor} > ?", [highest])
+    conn.execute(f"create temp table stage as from source.bench.{table} where {cursor} > timestamptz '{highest}'")
     conn.execute(f"delete from bench.{table} t using stage s where t.id = s.id")
     conn.execute(f"insert into bench.{table} from stage")
     conn.execute("commit")

@@ -150,11 +150,11 @@ def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
 
 
 def last_words(output: Path) -> str:
+    said = []
     for path in (Path(f"{output}.err"), output):
-        lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
-        if lines:
-            return " | ".join(lines[-3:])[-500:]
-    return "no output"
+        lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip(" ^")]
+        said += lines[-3:]
+    return " | ".join(said)[-800:] or "no output"
 
 
 def printed_json(log) -> dict:
