@@ -5,7 +5,7 @@
 #   make asan      the unit and black-box suites under AddressSanitizer and UBSan
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
-#   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= TIMEOUT=600 (seconds a run);
+#   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
 #                  writes bench/results/DATE.json and docs/performance.md; SCALE=0.05 ends within ten minutes
 BUILD  ?= build
 DEPS   := build/deps
@@ -114,13 +114,12 @@ coverage-run: $(BUILD)/openetl $(UNIT_BIN)
 
 SCALE   ?= 1
 ROUNDS  ?= 3
-TIMEOUT ?= 600
 FLOORS  := build/bench/floor_read build/bench/floor_pipe build/bench/floor_append
 bench: deps
 	@tools/install-deps.sh test
 	@tools/make-bench-venv.sh build/bench-venv
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/bench build/bench/openetl $(FLOORS)
-	@build/bench-venv/bench/bin/python tests/bench/bench.py --scale $(SCALE) --rounds $(ROUNDS) --timeout $(TIMEOUT) \
+	@build/bench-venv/bench/bin/python tests/bench/bench.py --scale $(SCALE) --rounds $(ROUNDS) \
 	  --jobs "$(JOBS)" --tables "$(TABLES)" --contenders "$(CONTENDERS)" $(BENCH)
 
 build/bench/floor_%: tests/bench/floor_%.c

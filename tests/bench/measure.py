@@ -78,11 +78,13 @@ class MemorySampler(threading.Thread):
         self.done = threading.Event()
 
     def run(self):
-        while not self.done.wait(1 / MEMORY_HZ):
+        while True:
             pids = tree(self.pid)
             self.most = max(self.most, len(pids))
             now = sum(map(proportional, pids)) if len(pids) > 1 else highest_resident(self.pid)
             self.peak = max(self.peak, now)
+            if self.done.wait(1 / MEMORY_HZ):
+                return
 
 
 class StatementSampler(threading.Thread):
