@@ -163,7 +163,7 @@ def tables(scale: float) -> dict:
             Column("id", i8[0], "i", *i8[1:]),
             Column("kind", "text", word(1, ["view", "click", "buy", "leave"]), "text", "words.4"),
             Column("value", i8[0], h(2, 1000000), *i8[1:]),
-            Column("at", "timestamptz", stamp(3), "time", "timestamptz"),
+            Column("logged_at", "timestamptz", stamp(3), "time", "timestamptz"),
             Column("note", "text", text(4, 24), "text", "text.24"),
         ]),
     ]
