@@ -248,10 +248,12 @@ def group(server, job, table, options, until):
             remove(turn)
     mb = bytes_all / expected["rows"] * changed / 1e6
     found = [turn.result(mb) for turn in turns]
-    for contender in options.chosen:
-        if job in contender.why_not:
+    names = {c.name for c in options.chosen}
+    for contender in who.contenders():
+        reason = contender.why_not.get(job, "" if contender.name in names or job not in contender.jobs else "not asked for")
+        if reason:
             found.append({"job": job, "table": table.name, "contender": contender.name, "floor": contender.floor,
-                          "status": "none", "reason": contender.why_not[job], "runs": []})
+                          "status": "none", "reason": reason, "runs": []})
     return found
 
 

@@ -130,7 +130,7 @@ class Contender:
 def pinned(name) -> str:
     """The version of a package in requirements.txt."""
     for line in (HERE / "requirements.txt").read_text().splitlines():
-        if line.startswith(f"{name}=="):
+        if line.replace("_", "-").startswith(f"{name}=="):
             return line.partition("==")[2]
     return ""
 
