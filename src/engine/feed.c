@@ -357,7 +357,11 @@ static void *feed_main(void *context)
 {
     Feed *feed = context;
     feed->failed = !feed_run(feed);
-    if (feed->failed) {
+    if (feed->failed && err_retryable(feed->err.code)) {
+        /* What was read before is committed as far as it can be resumed after, so that the next attempt goes on there. */
+        QueueItem lost = {.stream = -1, .feed_lost = true};
+        queue_push(feed->crew->queue, &lost);
+    } else if (feed->failed) {
         stop_ask(&feed->crew->attempt->stop, STOP_FAILED);
         queue_close(feed->crew->queue);
     } else {

@@ -20,6 +20,7 @@ typedef struct Lane {
     int64_t staged_bytes, staged_rows;
     int feeds_left;
     int64_t stop_seen_us; /* monotonic: when a signal was first noticed; 0: none was */
+    bool lost;            /* a feed failed; what stands at a resume point is committed, and the attempt ends */
     bool cut;             /* the feeds do not come to their next batch, so they are not waited for */
 } Lane;
 
@@ -135,6 +136,10 @@ static bool take_item(Lane *lane, QueueItem *item, Err *err)
         lane->feeds_left--;
         return true;
     }
+    if (item->feed_lost) {
+        lane->lost = true;
+        return true;
+    }
     StreamRun *run = &lane->attempt->streams[item->stream];
     if (item->opened && !take_opened(lane, run, item, err)) return false;
     if (item->batch != NULL) {
@@ -156,7 +161,7 @@ static EpochFacts lane_facts(const Lane *lane)
         .at_resume_point = true,
         .force_allowed = true,
         .ended = true,
-        .stopping = lane->feeds_left == 0 || lane->cut,
+        .stopping = lane->feeds_left == 0 || lane->cut || lane->lost,
     };
     for (int i = 0; i < lane->count; i++) {
         const StreamRun *run = lane_stream(lane, i);
@@ -246,6 +251,7 @@ static bool lane_loop(Lane *lane, Err *err)
         see_stop(lane, popped == 0);
         if (!lane_step(lane, &over, err)) return false;
     }
+    if (lane->lost) return err_set(err, ERR_STOPPED, "the run is ending");
     return true;
 }
 
@@ -253,7 +259,8 @@ static bool lane_loop(Lane *lane, Err *err)
 static bool lane_outcome(Lane *lane, FeedCrew *crew, bool lane_ok, Err *err)
 {
     Err lane_err = *err;
-    if (lane->cut || (!lane_ok && lane_err.code != ERR_STOPPED)) stop_ask(&lane->attempt->stop, STOP_FAILED);
+    if (lane->cut || lane->lost || (!lane_ok && lane_err.code != ERR_STOPPED))
+        stop_ask(&lane->attempt->stop, STOP_FAILED);
     queue_close(lane->queue);
     bool feeds_ok = feed_crew_join(crew, err);
     if (lane_ok && (feeds_ok || lane->cut)) return true;

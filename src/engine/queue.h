@@ -22,6 +22,7 @@ typedef struct QueueItem {
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */
     bool feed_done;       /* a feed thread ends after this item */
+    bool feed_lost;       /* a feed thread failed in a way that another attempt may cure; what it gave before holds */
 } QueueItem;
 
 typedef struct Queue Queue;

@@ -155,7 +155,7 @@ static void test_connectors_are_offered_to_tests_only(void **state)
     unsetenv("OPENETL_TEST_CONNECTORS");
     while (connector_at(without) != NULL)
         assert_false(connector_at(without++)->test_only);
-    assert_int_equal(with, without + 3);
+    assert_int_equal(with, without + 4);
     assert_null(connector_find("fake"));
     assert_null(connector_find("fake_ack"));
     setenv("OPENETL_TEST_CONNECTORS", "0", 1);
