@@ -24,7 +24,7 @@ total_failed=$((total_failed + failed))
 echo "== black box"
 report="$build/pytest.xml"
 rm -f "$report"
-args=(-q -p no:cacheprovider --junitxml="$report" -n "${PYTEST_WORKERS:-2}" --dist loadgroup)
+args=(-q -p no:cacheprovider --junitxml="$report" -n "${PYTEST_WORKERS:-3}" --dist loadgroup)
 [ "$mode" = asan ] && args+=(-m "not big")
 OPENETL="$build/openetl" "$venv/bin/python" -m pytest "${args[@]}" ${PYTEST_ARGS:-tests}
 pytest_code=$?
