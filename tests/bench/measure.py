@@ -104,6 +104,21 @@ class StatementSampler(threading.Thread):
                 self.longest = max(self.longest, float(conn.execute(self.SQL, (self.database,)).fetchone()[0]))
 
 
+def end_group(process):
+    """Ends what still runs of a command, also when the bench itself is stopped, and what outlived its first process."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            pass
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
 def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
     """Costs of one command. `failed` is there when it did not do its work, `timeout` when it was ended."""
     output = Path(log)
@@ -124,12 +139,8 @@ def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
             process.wait(timeout)
         except subprocess.TimeoutExpired:
             timed_out = True
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        finally:
+            end_group(process)
         wall = time.monotonic() - begun
     for sampler in (memory, statements):
         sampler.done.set()
