@@ -1,7 +1,7 @@
 /* The commit loop's one commit. The order is fixed, with a failpoint between each step:
  *
  *   lease still ours → destination: counts agree, rows applied, records written, ONE transaction → state mirror
- *   → source told
+ *   → source told (by sources that have to be told: none yet; their place is between the last two failpoints)
  *
  * A crash between any two steps loses and doubles nothing: the destination's record is the truth on restart, the state
  * store only mirrors it, and the source is told last. */
@@ -90,10 +90,10 @@ static bool mirror_commit(Attempt *attempt, const Epoch *epoch, Arena *arena, Er
     CommitRecord *records = arena_array(arena, CommitRecord, epoch->count);
     for (int i = 0; i < epoch->count; i++)
         records[i] = epoch->streams[i].record;
-    if (!state_commits_put(attempt->state, attempt->pipeline, records, epoch->count, err)) return false;
-    for (int i = 0; i < epoch->count; i++)
-        if (!state_reset_done(attempt->state, attempt->pipeline, records[i].stream, err)) return false;
-    return true;
+    bool ok = state_commits_put(attempt->state, attempt->pipeline, records, epoch->count, err);
+    for (int i = 0; ok && i < epoch->count; i++)
+        ok = state_reset_done(attempt->state, attempt->pipeline, records[i].stream, err);
+    return ok;
 }
 
 static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Arena *arena, Err *err)
