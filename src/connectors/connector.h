@@ -150,7 +150,7 @@ typedef struct SourceOps {
     void (*read_close)(Reader *reader);
     /* An independent count of the rows of the range (same where, cursor range and null rule; not the resume point). */
     bool (*count)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
-    /* Rows whose cursor is NULL (same where). */
+    /* Rows that no range can ever hold (same where): their cursor is NULL, or a date or timestamp of infinity. */
     bool (*count_null_cursor)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
     /* Tells the source that all up to `position` is durable. May be NULL. */
     bool (*confirm)(Session *session, const char *position, Err *err);

@@ -124,7 +124,7 @@ static void take_end(StreamRun *run, const QueueItem *item)
     run->result->verified_empty = item->verified_empty;
     run->result->null_cursors = item->null_cursors;
     if (item->null_cursors > 0)
-        log_warn("%s: %lld rows have no %s (NULL), so an incremental read cannot place them: they were left out",
+        log_warn("%s: %lld rows have no place by %s (NULL or infinity), so an incremental read left them out",
                  run->plan->name, (long long)item->null_cursors, run->plan->cursor);
     atomic_store(&run->progress->phase, PHASE_COMMITTING);
     atomic_store(&run->progress->finished_us, clock_mono_us());

@@ -73,3 +73,12 @@ def test_null_cursors_are_counted(shop):
     done = shop.run().ok()
     assert "2" in done.stdout + done.stderr and "NULL" in done.stdout + done.stderr
     assert 2001 not in ids(shop)
+
+
+def test_cursors_of_infinity_are_counted(shop):
+    """No clock ever reaches them, so they are reported like NULLs rather than waited for in silence."""
+    with shop.source.connect() as db:
+        db.execute("insert into orders values (3001, 'for ever', 1, 'infinity')")
+    done = shop.run().ok()
+    assert "orders: 1 rows have no place by updated_at (NULL or infinity)" in done.stderr
+    assert 3001 not in ids(shop)

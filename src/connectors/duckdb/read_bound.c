@@ -89,6 +89,13 @@ bool duck_count_null_cursor(Session *handle, const ReadSpec *spec, int64_t *rows
     buf_init(&condition, BUF_SQL_MAX);
     duck_quote_name(&condition, spec->cursor);
     buf_puts(&condition, " IS NULL");
+    const CatalogColumn *cursor = table_column(spec->table, spec->cursor);
+    TypeId type = cursor == NULL ? TYPE_UTF8 : cursor->type.id;
+    if (type == TYPE_DATE || type == TYPE_TIMESTAMP || type == TYPE_TIMESTAMPTZ) {
+        buf_puts(&condition, " OR ");
+        duck_quote_name(&condition, spec->cursor);
+        buf_puts(&condition, " = 'infinity'");
+    }
     buf_puts(&sql, "SELECT count(*)");
     read_filtered(session, spec, buf_text(&condition), &sql);
     bool ok = duck_number(session, buf_text(&sql), rows, err);

@@ -145,7 +145,7 @@ void read_filtered(const DuckSession *session, const ReadSpec *spec, const char 
         buf_printf(sql, "(%s\n)", spec->where); /* the filter may end in a comment */
     else
         buf_puts(sql, "true");
-    if (condition != NULL) buf_printf(sql, " AND %s", condition);
+    if (condition != NULL) buf_printf(sql, " AND (%s)", condition);
 }
 
 /* A cursor bound compares in the column's own type where that is finer than ours. */

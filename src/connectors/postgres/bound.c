@@ -227,5 +227,5 @@ bool pg_count(Session *session, const ReadSpec *spec, int64_t *rows, Err *err)
 
 bool pg_count_null_cursor(Session *session, const ReadSpec *spec, int64_t *rows, Err *err)
 {
-    return count_part((PgSession *)session, spec, PG_PART_NULL_CURSOR, rows, err);
+    return count_part((PgSession *)session, spec, PG_PART_UNPLACED, rows, err);
 }

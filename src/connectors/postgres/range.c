@@ -34,6 +34,19 @@ static void put_bounds(const ReadSpec *spec, const char *native, Buf *sql)
     }
 }
 
+static void put_unplaced(const ReadSpec *spec, const CatalogColumn *cursor, Buf *sql)
+{
+    TypeId type = cursor->type.id;
+    pg_put_column(sql, spec->table, spec->cursor);
+    buf_puts(sql, " IS NULL");
+    if (type == TYPE_DATE || type == TYPE_TIMESTAMP || type == TYPE_TIMESTAMPTZ) {
+        buf_puts(sql, " OR ");
+        pg_put_column(sql, spec->table, spec->cursor);
+        buf_puts(sql, " = 'infinity'");
+    }
+    buf_putc(sql, ')');
+}
+
 bool pg_put_rows(const PgSession *session, const ReadSpec *spec, PgPart part, Buf *sql, Err *err)
 {
     pg_put_from(session, spec->table, sql);
@@ -49,6 +62,10 @@ bool pg_put_rows(const PgSession *session, const ReadSpec *spec, PgPart part, Bu
         return false;
     }
     buf_puts(sql, "\nAND (");
+    if (part == PG_PART_UNPLACED) {
+        put_unplaced(spec, cursor, sql);
+        return true;
+    }
     if (part != PG_PART_NULL_CURSOR) put_bounds(spec, cursor->native, sql);
     if (part == PG_PART_ALL && spec->include_null_cursor) buf_puts(sql, " OR ");
     if (part == PG_PART_NULL_CURSOR || (part == PG_PART_ALL && spec->include_null_cursor)) {

@@ -9,6 +9,7 @@ typedef enum PgPart {
     PG_PART_FILTERED,    /* the filter alone, whatever the cursor */
     PG_PART_RANGE,       /* the cursor within its bounds; the filter alone when there is no cursor */
     PG_PART_NULL_CURSOR, /* the cursor is NULL */
+    PG_PART_UNPLACED,    /* no range can hold the cursor: it is NULL, or a time of infinity */
     PG_PART_ALL          /* what the whole read delivers: the range, and NULL cursors when they are included */
 } PgPart;
 
