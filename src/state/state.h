@@ -87,7 +87,7 @@ bool state_run_range(State *state, const char *run_id, int attempt, const char *
 /* state, finished_at, rows and error of the record. */
 bool state_run_finish(State *state, const RunRecord *run, Err *err);
 /* Newest first. pipeline NULL: all. A running attempt whose process is dead or whose heartbeat is older than
- * `lost_after_us` is shown (and marked, unless read-only) as lost. */
+ * a minute is shown (and marked, unless read-only) as lost. */
 bool state_runs(State *state, const char *pipeline, int64_t since_us, int64_t until_us, int limit, Arena *arena,
                 RunList *list, Err *err);
 void run_id_make(char out[27]);

@@ -11,31 +11,11 @@ from contextlib import closing
 
 import pytest
 
+from support.deaths import DEATHS, die, finish, wait_for
 from support.fakes import table
 
 ROWS = 60
 STYLES = ["fake", "fake_stream", "fake_ack"]
-# Where the process dies; every failpoint early, and those of the loop again in the middle.
-DEATHS = [
-    "after_lease",
-    "after_prepare",
-    "after_read",
-    "after_read:4",
-    "after_stage",
-    "after_stage:4",
-    "before_commit",
-    "before_commit:3",
-    "after_lease_check",
-    "after_apply",
-    "after_apply:3",
-    "after_commit_before_state",
-    "after_commit_before_state:3",
-    "after_state",
-    "after_state:3",
-    "after_confirm",
-    "after_confirm:3",
-    "before_finish",
-]
 EXACT = ("exactly_once", "exact replay")
 CANNOT = ("at_least_once", "superset replay, and the destination can't dedupe")
 ACKNOWLEDGED = ("at_least_once", "the destination delivers and acknowledges")
@@ -57,20 +37,6 @@ def numbered(rows):
     return [[n, f"status {n % 7}"] for n in range(1, rows + 1)]
 
 
-def wait_for(condition, timeout=20):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("waited in vain")
-
-
-def die(world, death):
-    done = world.run(env={"OPENETL_FAILPOINT": death})
-    assert done.returncode == -signal.SIGKILL, f"{death}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-
-
 def start_reading(world, column="rows_read", *args):
     """A run that has read (or committed) some rows, as its heartbeat says, and goes on."""
     process = world.start("run", "-f", world.file, *args, env={"OPENETL_LEASE_TTL": "2s"})
@@ -84,11 +50,6 @@ def start_reading(world, column="rows_read", *args):
 
     wait_for(progressed)
     return process
-
-
-def finish(process, timeout=60):
-    out, err = process.communicate(timeout=timeout)
-    return process.returncode, out, err
 
 
 # ---- the three ways of committing ----------------------------------------------------------------------------------

@@ -9,23 +9,10 @@ from collections import Counter
 
 import psycopg
 import pytest
+from support.deaths import finish, wait_for
 from support.fakes import table
 
 ROWS = 3000
-
-
-def finish(process, timeout=60):
-    out, err = process.communicate(timeout=timeout)
-    return process.returncode, out, err
-
-
-def wait_for(condition, timeout=20):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError("waited in vain")
 
 
 def slow_down(url):

@@ -6,35 +6,9 @@ from collections import Counter
 
 import pytest
 
-ROWS = 3000
-# Where the process dies: a failpoint and its n-th passage. Six batches of 500 rows, a commit every batch or two.
-DEATHS = [
-    "after_lease",
-    "after_prepare",
-    "after_read",
-    "after_read:4",
-    "after_stage",
-    "after_stage:4",
-    "before_commit",
-    "before_commit:3",
-    "after_lease_check",
-    "after_apply",
-    "after_apply:3",
-    "after_commit_before_state",
-    "after_commit_before_state:3",
-    "after_state",
-    "after_state:3",
-    "after_confirm",
-    "after_confirm:3",
-    "before_finish",
-]
+from support.deaths import DEATHS, die
 
-
-def die(world, death):
-    done = world.run(env={"OPENETL_FAILPOINT": death})
-    assert done.returncode == -signal.SIGKILL, (
-        f"the run did not reach {death}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-    )
+ROWS = 3000  # six batches of 500 rows, a commit every batch or two
 
 
 @pytest.mark.parametrize("death", DEATHS)

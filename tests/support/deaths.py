@@ -1,0 +1,49 @@
+"""Runs that end before their time: where they are killed, and waiting for what they do."""
+
+import signal
+import time
+
+# Where the process dies: a failpoint and its n-th passage; every failpoint early, and those of the loop again in the middle.
+DEATHS = [
+    "after_lease",
+    "after_prepare",
+    "after_read",
+    "after_read:4",
+    "after_stage",
+    "after_stage:4",
+    "before_commit",
+    "before_commit:3",
+    "after_lease_check",
+    "after_apply",
+    "after_apply:3",
+    "after_commit_before_state",
+    "after_commit_before_state:3",
+    "after_state",
+    "after_state:3",
+    "after_confirm",
+    "after_confirm:3",
+    "before_finish",
+]
+
+
+def die(world, death):
+    """Runs the world's pipeline, which must be killed at that failpoint."""
+    done = world.run(env={"OPENETL_FAILPOINT": death})
+    assert done.returncode == -signal.SIGKILL, (
+        f"the run did not reach {death}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    )
+
+
+def wait_for(condition, timeout=20):
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("waited in vain")
+
+
+def finish(process, timeout=60):
+    """(exit code, standard output, standard error) of a started run."""
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err
