@@ -52,18 +52,19 @@ static bool read_columns(DuckSession *session, const char *schema, const char *n
     return true;
 }
 
-static bool read_key(DuckSession *session, const char *schema, const char *name, Arena *arena, CatalogTable *table,
-                     Err *err)
+bool duck_primary_key(DuckSession *session, const char *schema, const char *name, Arena *arena, const char ***key,
+                      int *count, Err *err)
 {
     DuckRows rows;
     if (!duck_query(
             session,
             "SELECT unnest(constraint_column_names) FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY' "
-            "AND database_name = current_database() AND schema_name = $1 AND table_name = $2",
+            "AND database_name = current_database() AND lower(schema_name) = lower($1) "
+            "AND lower(table_name) = lower($2)",
             (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
         return false;
-    table->key = rows.cells;
-    table->key_count = (int)rows.rows;
+    *key = rows.cells;
+    *count = (int)rows.rows;
     return true;
 }
 
@@ -95,7 +96,9 @@ bool duck_discover(Session *handle, const char *const *only, int only_count, Are
                                 .replay = REPLAY_EXACT,
                                 .estimated_rows = strtoll(duck_cell(&rows, i, 3), NULL, 10)};
         if (!read_columns(session, schema, name, arena, table, err)) return false;
-        if (table->kind == TABLE_PLAIN && !read_key(session, schema, name, arena, table, err)) return false;
+        if (table->kind == TABLE_PLAIN &&
+            !duck_primary_key(session, schema, name, arena, &table->key, &table->key_count, err))
+            return false;
         if (table->column_count > 0) catalog->count++;
     }
     return true;

@@ -70,6 +70,9 @@ extern const SourceOps duck_source_ops; /* read.c */
 
 /* catalog.c */
 bool duck_discover(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog, Err *err);
+/* The columns of a table's primary key, in its order; names compare without case, as DuckDB's do. */
+bool duck_primary_key(DuckSession *session, const char *schema, const char *name, Arena *arena, const char ***key,
+                      int *count, Err *err);
 bool duck_identity(Session *session, Arena *arena, const char **identity, Err *err);
 bool duck_checks(Session *session, SessionRole role, CheckList *list, Err *err);
 

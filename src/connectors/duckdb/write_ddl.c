@@ -127,22 +127,6 @@ static bool inspect_columns(DuckSession *session, const char *schema, const char
     return ok;
 }
 
-static bool inspect_key(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
-                        Err *err)
-{
-    DuckRows rows;
-    if (!duck_query(
-            session,
-            "SELECT unnest(constraint_column_names) FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY' "
-            "AND database_name = current_database() AND lower(schema_name) = lower($1) "
-            "AND lower(table_name) = lower($2)",
-            (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
-        return false;
-    table->key = rows.cells;
-    table->key_count = (int)rows.rows;
-    return true;
-}
-
 static bool inspect_rows(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
                          Err *err)
 {
@@ -176,7 +160,7 @@ static bool inspect_table(DuckSession *session, const char *schema, const char *
     table->is_view = strcmp(duck_cell(&rows, 0, 0), "view") == 0;
     if (table->is_view) return true;
     return inspect_columns(session, schema, name, arena, table, err) &&
-           inspect_key(session, schema, name, arena, table, err) &&
+           duck_primary_key(session, schema, name, arena, &table->key, &table->key_count, err) &&
            inspect_rows(session, schema, name, arena, table, err);
 }
 
