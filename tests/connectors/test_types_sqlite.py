@@ -423,7 +423,7 @@ def test_rows_without_a_cursor_are_counted(world, destination):
     w.pipeline(sync="incremental")
     done = w.run("run", "-f", w.file, "--output", "json").ok()
     assert done.json["runs"][0]["streams"][0]["null_cursors"] == 2
-    assert "2 rows have no updated_at" in done.stderr
+    assert "2 rows have no place by updated_at (NULL or infinity)" in done.stderr
     assert w.destination.query("select id from shop.orders") == [(1,)]
 
 
