@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/hash.h"
+#include "data/value.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static inline void put_bytes(Buf *out, const void *bytes, size_t length)
     put(out, digest, sizeof digest);
 }
 
-static void put_list(Buf *out, const Column *column, int64_t row);
+static void put_list(Buf *out, const Column *column, int64_t row, IdentityForm form);
 
 static inline void put_value(Buf *out, const Column *column, int64_t row)
 {
@@ -148,15 +148,52 @@ static inline void put_value(Buf *out, const Column *column, int64_t row)
         put_sized(out, column->values.data + 16 * row, 16);
         break;
     case TYPE_LIST:
-        put_list(out, column, row);
+        put_list(out, column, row, FORM_OWN);
         break;
     case TYPE_COUNT:
         break;
     }
 }
 
+static bool get_integer(const Column *column, int64_t row, __int128 *value)
+{
+    switch ((int)column->type.id) {
+    case TYPE_INT16:
+        *value = COLUMN_VALUES(int16_t, column)[row];
+        return true;
+    case TYPE_INT32:
+        *value = COLUMN_VALUES(int32_t, column)[row];
+        return true;
+    case TYPE_INT64:
+        *value = COLUMN_VALUES(int64_t, column)[row];
+        return true;
+    case TYPE_UINT32:
+        *value = COLUMN_VALUES(uint32_t, column)[row];
+        return true;
+    case TYPE_UINT64:
+        *value = COLUMN_VALUES(uint64_t, column)[row];
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Integers, decimals and floats in one form of numbers, and lists of them. */
+static void put_number(Buf *out, const Column *column, int64_t row, IdentityForm form)
+{
+    __int128 value;
+    if (column->type.id == TYPE_LIST)
+        put_list(out, column, row, form);
+    else if (!get_integer(column, row, &value))
+        put_value(out, column, row);
+    else if (form == FORM_FLOAT)
+        put_float(out, (double)value);
+    else
+        put_decimal(out, value, 0);
+}
+
 /* Count, then each element as a presence byte and its value. */
-static void put_list(Buf *out, const Column *column, int64_t row)
+static void put_list(Buf *out, const Column *column, int64_t row, IdentityForm form)
 {
     const int32_t *offsets = column_offsets(column);
     size_t at = out->length;
@@ -165,7 +202,10 @@ static void put_list(Buf *out, const Column *column, int64_t row)
     for (int32_t i = offsets[row]; i < offsets[row + 1]; i++) {
         bool present = !column_is_null(column->child, i);
         put(out, present ? "\1" : "\0", 1);
-        if (present) put_value(out, column->child, i);
+        if (present && form != FORM_OWN)
+            put_number(out, column->child, i, form);
+        else if (present)
+            put_value(out, column->child, i);
     }
     size_t start = at + sizeof(uint32_t);
     uint64_t length = out->length - start;
@@ -198,7 +238,7 @@ static void encode_prefix(Buf *prefix, const Field *field)
 
 typedef struct Ranked {
     const char *name;
-    int column;
+    int column; /* of the schema, or of the parts */
     bool in_key;
 } Ranked;
 
@@ -209,9 +249,8 @@ static int by_rank(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static void order_columns(Identity *identity, const char *const *key, int key_count)
+static void order_columns(Identity *identity, const Schema *schema, const char *const *key, int key_count)
 {
-    const Schema *schema = identity->schema;
     Ranked *ranked = mem_zero(sizeof *ranked * (size_t)schema->count);
     for (int i = 0; i < schema->count; i++)
         ranked[i] = (Ranked){.name = schema->fields[i].name, .column = i};
@@ -226,22 +265,27 @@ static void order_columns(Identity *identity, const char *const *key, int key_co
     free(ranked);
 }
 
+static void init_empty(Identity *identity, int count)
+{
+    *identity = (Identity){
+        .order = mem_zero(sizeof *identity->order * (size_t)count),
+        .prefix = mem_zero(sizeof *identity->prefix * (size_t)count),
+        .count = count,
+    };
+    buf_init(&identity->seed, BUF_SQL_MAX);
+    buf_init(&identity->row, ROW_MAX_BYTES);
+    buf_init(&identity->text, ROW_MAX_BYTES);
+    put_u32(&identity->seed, ALGORITHM_VERSION);
+}
+
 void identity_init(Identity *identity, const Schema *schema, const char *stream, uint64_t generation,
                    const char *const *key, int key_count)
 {
-    size_t count = (size_t)schema->count;
-    *identity = (Identity){
-        .schema = schema,
-        .order = mem_zero(sizeof *identity->order * count),
-        .prefix = mem_zero(sizeof *identity->prefix * count),
-        .count = schema->count,
-    };
-    order_columns(identity, key, key_count);
+    init_empty(identity, schema->count);
+    identity->columns = schema->count;
+    order_columns(identity, schema, key, key_count);
     for (int i = 0; i < schema->count; i++)
         encode_prefix(&identity->prefix[i], &schema->fields[i]);
-    buf_init(&identity->seed, BUF_SQL_MAX);
-    buf_init(&identity->row, ROW_MAX_BYTES);
-    put_u32(&identity->seed, ALGORITHM_VERSION);
     put_sized(&identity->seed, stream, strlen(stream));
     put(&identity->seed, &generation, sizeof generation);
 }
@@ -252,15 +296,17 @@ void identity_release(Identity *identity)
         buf_release(&identity->prefix[i]);
     free(identity->prefix);
     free(identity->order);
+    free(identity->form);
     buf_release(&identity->seed);
     buf_release(&identity->row);
+    buf_release(&identity->text);
     *identity = (Identity){0};
 }
 
 void identity_assign(Identity *identity, Batch *batch)
 {
-    if (batch->schema->count != identity->count)
-        BUG("a batch of %d columns for an identity of %d", batch->schema->count, identity->count);
+    if (batch->schema->count != identity->columns)
+        BUG("a batch of %d columns for an identity of %d", batch->schema->count, identity->columns);
     if (batch->ids == NULL) batch->ids = mem_alloc((size_t)batch->rows * sizeof *batch->ids);
     Buf *out = &identity->row;
     buf_clear(out);
@@ -276,4 +322,68 @@ void identity_assign(Identity *identity, Batch *batch)
         }
         hash128_bytes(hash128(out->data, out->length), batch->ids[row]);
     }
+}
+
+/* ---- a part of a row --------------------------------------------------------------------------------------------- */
+
+void identity_init_part(Identity *identity, const IdentityPart *parts, int count)
+{
+    Ranked *ranked = mem_zero(sizeof *ranked * (size_t)(count + 1));
+    init_empty(identity, count);
+    identity->form = mem_zero(sizeof *identity->form * (size_t)(count + 1));
+    for (int i = 0; i < count; i++)
+        ranked[i] = (Ranked){.name = parts[i].field->name, .column = i};
+    qsort(ranked, (size_t)count, sizeof *ranked, by_rank);
+    for (int i = 0; i < count; i++) {
+        const IdentityPart *part = &parts[ranked[i].column];
+        identity->order[i] = part->column;
+        identity->form[i] = part->form;
+        encode_prefix(&identity->prefix[i], part->field);
+        if (part->column >= identity->columns) identity->columns = part->column + 1;
+    }
+    free(ranked);
+}
+
+static void put_text(Identity *identity, const Column *column, int64_t row)
+{
+    buf_clear(&identity->text);
+    if (column->type.id == TYPE_LIST)
+        value_format_json(column, row, &identity->text);
+    else
+        value_format(column, row, &identity->text);
+    put_bytes(&identity->row, buf_text(&identity->text), identity->text.length);
+}
+
+Hash128 identity_hash(Identity *identity, const Batch *batch, int64_t row)
+{
+    if (batch->schema->count < identity->columns)
+        BUG("a batch of %d columns for a hash of %d", batch->schema->count, identity->columns);
+    Buf *out = &identity->row;
+    buf_clear(out);
+    put(out, identity->seed.data, identity->seed.length);
+    for (int i = 0; i < identity->count; i++) {
+        const Column *column = &batch->columns[identity->order[i]];
+        if (column_is_null(column, row)) continue;
+        put(out, identity->prefix[i].data, identity->prefix[i].length);
+        if (identity->form[i] == FORM_OWN)
+            put_value(out, column, row);
+        else if (identity->form[i] == FORM_AS_TEXT)
+            put_text(identity, column, row);
+        else
+            put_number(out, column, row, identity->form[i]);
+    }
+    return hash128(out->data, out->length);
+}
+
+IdentityForm identity_form(const Type *a, const Type *b)
+{
+    while (a->id == TYPE_LIST && b->id == TYPE_LIST) {
+        a = a->element;
+        b = b->element;
+    }
+    char left = TAGS[a->id], right = TAGS[b->id];
+    if (left == right || (type_is_text(a->id) && type_is_text(b->id))) return FORM_OWN;
+    if ((left == 'i' && right == 'd') || (left == 'd' && right == 'i')) return FORM_DECIMAL;
+    if ((left == 'i' && right == 'f') || (left == 'f' && right == 'i')) return FORM_FLOAT;
+    return FORM_AS_TEXT;
 }
