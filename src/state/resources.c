@@ -81,6 +81,25 @@ bool state_apply(State *state, const ResourceSet *set, Err *err)
     return state_end(state, ok, err);
 }
 
+static bool find_applied(State *state, ResourceKind kind, const char *name, int64_t *applied_at_us, Err *err)
+{
+    sqlite3_stmt *query =
+        query_open(state, err, "SELECT applied_at FROM resources WHERE workspace = ? AND kind = ? AND name = ?", "wtt",
+                   resource_kind_name(kind), name);
+    bool row = false, ok = query != NULL && query_next(state, query, &row, err);
+    if (ok && row) *applied_at_us = query_time(query, 0);
+    sqlite3_finalize(query);
+    return ok;
+}
+
+bool state_applied_at(State *state, ResourceKind kind, const char *name, int64_t *applied_at_us, Err *err)
+{
+    bool empty;
+    *applied_at_us = 0;
+    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
+    return state_end(state, empty || find_applied(state, kind, name, applied_at_us, err), err);
+}
+
 /* ---- catalogs ---- */
 
 /* Each table lies in a row of its own, as a catalog of one table. */

@@ -56,12 +56,13 @@ bool state_run_start(State *state, const RunRecord *run, Err *err)
     bool ok = query_run(
         state, err,
         "INSERT INTO etl_runs (workspace, run_id, attempt, pipeline, kind, range_lower, range_upper, state, trigger,"
-        " started_at, heartbeat_at, finished_at, rows_read, rows_committed, error_code, error, host, pid, pid_start)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        "wtittttttuuuiitttit", run->run_id, (int64_t)run->attempt, run->pipeline, run->kind, run->range_lower,
+        " started_at, heartbeat_at, finished_at, rows_read, rows_committed, error_code, error, host, pid, pid_start,"
+        " progress_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "wtittttttuuuiitttitu", run->run_id, (int64_t)run->attempt, run->pipeline, run->kind, run->range_lower,
         run->range_upper, run_state_name(run->state), run->trigger, started,
         run->heartbeat_at_us == 0 ? started : run->heartbeat_at_us, run->finished_at_us, run->rows_read,
-        run->rows_committed, run->error_code, run->error, run->host == NULL ? host : run->host, pid, start);
+        run->rows_committed, run->error_code, run->error, run->host == NULL ? host : run->host, pid, start,
+        run->progress_at_us == 0 ? started : run->progress_at_us);
     return state_end(state, ok, err);
 }
 
@@ -78,10 +79,12 @@ bool state_run_beat(State *state, const char *run_id, int attempt, int64_t rows_
 {
     if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
     bool ok = query_run(state, err,
-                        "UPDATE etl_runs SET heartbeat_at = ?, rows_read = ?, rows_committed = ?,"
+                        "UPDATE etl_runs SET heartbeat_at = ?1,"
+                        " progress_at = CASE WHEN rows_read = ?2 AND rows_committed = ?3 THEN progress_at ELSE ?1 END,"
+                        " rows_read = ?2, rows_committed = ?3,"
                         " error = CASE state WHEN 'lost' THEN NULL ELSE error END,"
                         " state = CASE state WHEN 'lost' THEN 'running' ELSE state END"
-                        " WHERE workspace = ? AND run_id = ? AND attempt = ?",
+                        " WHERE workspace = ?4 AND run_id = ?5 AND attempt = ?6",
                         "uiiwti", clock_wall_us(), rows_read, rows_committed, run_id, (int64_t)attempt);
     return state_end(state, ok && expect_run(state, run_id, attempt, err), err);
 }
@@ -112,7 +115,7 @@ bool state_run_finish(State *state, const RunRecord *run, Err *err)
 
 #define RUN_COLUMNS                                                                                                    \
     "run_id, attempt, pipeline, kind, range_lower, range_upper, state, trigger, started_at, heartbeat_at,"             \
-    " finished_at, rows_read, rows_committed, error_code, error, host, pid, pid_start"
+    " finished_at, rows_read, rows_committed, error_code, error, host, pid, pid_start, progress_at"
 
 /* Why a running attempt is lost, or NULL. */
 static const char *lost_reason(const RunRecord *run, const char *pid_start, int64_t now, Arena *arena)
@@ -147,6 +150,7 @@ static bool read_run(State *state, sqlite3_stmt *query, Arena *arena, RunRecord 
         .error = query_text(query, 14, arena),
         .host = query_text(query, 15, arena),
         .pid = query_int(query, 16),
+        .progress_at_us = query_time(query, 18),
     };
     const char *name = query_text(query, 6, arena);
     if (parse_state(name, &run->state)) return true;

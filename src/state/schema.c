@@ -46,4 +46,21 @@ static const char V1[] =
     " bytes INTEGER NOT NULL, checksum TEXT, read_at TEXT NOT NULL,"
     " PRIMARY KEY (workspace, run_id, stream, attempt, chunk)) WITHOUT ROWID;";
 
-const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1};
+/* What tells a hung attempt from a slow one; what is wrong, and who was told; what reads took. `stream` is empty for an
+ * alert of the whole pipeline. */
+static const char V2[] = "ALTER TABLE etl_runs ADD COLUMN progress_at TEXT;"
+                         "CREATE TABLE alerts ("
+                         " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, kind TEXT NOT NULL,"
+                         " message TEXT NOT NULL, fix TEXT NOT NULL, since TEXT NOT NULL, resolved_at TEXT,"
+                         " PRIMARY KEY (workspace, pipeline, stream, kind)) WITHOUT ROWID;"
+                         "CREATE TABLE alert_notices ("
+                         " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, kind TEXT NOT NULL,"
+                         " channel TEXT NOT NULL, told_at TEXT, next_at TEXT NOT NULL,"
+                         " PRIMARY KEY (workspace, pipeline, stream, kind, channel)) WITHOUT ROWID;"
+                         "CREATE TABLE stream_reads ("
+                         " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, run_id TEXT NOT NULL,"
+                         " sync TEXT NOT NULL, whole INTEGER NOT NULL, rows INTEGER NOT NULL,"
+                         " started_at TEXT NOT NULL, finished_at TEXT NOT NULL,"
+                         " PRIMARY KEY (workspace, pipeline, stream, run_id)) WITHOUT ROWID;";
+
+const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2};

@@ -10,6 +10,7 @@
 #include "config/resource.h"
 #include "catalog/catalog.h"
 #include "connectors/connector.h" /* CommitRecord */
+#include "data/read_record.h"
 
 typedef struct State State;
 
@@ -22,6 +23,8 @@ void state_close(State *state);
 bool state_resources(State *state, Arena *arena, ResourceSet *set, Err *err);
 /* Stores all of them in one transaction. */
 bool state_apply(State *state, const ResourceSet *set, Err *err);
+/* When the resource was applied as it is now; 0 when it is not stored. */
+bool state_applied_at(State *state, ResourceKind kind, const char *name, int64_t *applied_at_us, Err *err);
 bool state_catalog_get(State *state, const char *connection, Arena *arena, bool *found, Catalog *catalog,
                        int64_t *read_at_us, Err *err);
 /* Replaces the stored catalog (whole = true) or just the tables given. */
@@ -69,6 +72,7 @@ typedef struct RunRecord {
     RunState state;
     const char *trigger;                                    /* "manual", "schedule", "retry" */
     int64_t started_at_us, heartbeat_at_us, finished_at_us; /* 0: not yet */
+    int64_t progress_at_us;                                 /* the beat that last saw rows move; at first the start */
     int64_t rows_read, rows_committed;
     const char *error_code, *error; /* NULL: none */
     const char *host;
@@ -121,5 +125,41 @@ typedef struct ChunkRecord {
 } ChunkRecord;
 bool state_chunk_put(State *state, const ChunkRecord *chunk, Err *err);
 bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err);
+
+/* ---- what reads took ---- */
+/* Keeps the newest twenty a stream, and the newest of the whole table. */
+bool state_read_put(State *state, const ReadRecord *read, Err *err);
+/* Newest first. pipeline NULL: all. */
+bool state_reads(State *state, const char *pipeline, Arena *arena, ReadList *list, Err *err);
+
+/* ---- alerts: what is wrong, since when, and who was told ---- */
+typedef struct AlertRecord {
+    const char *pipeline;
+    const char *stream; /* "": the whole pipeline */
+    const char *kind;   /* a stable word: "run_failed" … */
+    const char *message, *fix;
+    int64_t since_us;
+    int64_t resolved_at_us; /* 0: it stands */
+} AlertRecord;
+
+typedef struct AlertList {
+    AlertRecord *items;
+    int count;
+} AlertList;
+
+/* Those that stand, and resolved ones of which somebody is still to be told. pipeline NULL: all. */
+bool state_alerts(State *state, const char *pipeline, Arena *arena, AlertList *list, Err *err);
+/* Stores it. One that stands keeps its `since` and who was told; one that was resolved begins anew. */
+bool state_alert_raise(State *state, const AlertRecord *alert, Err *err);
+/* It no longer stands: who was told of it is to be told so. Forgotten at once when nobody was. */
+bool state_alert_resolve(State *state, const AlertRecord *alert, Err *err);
+/* Whether the caller is to tell `channel` now, and nobody else: when it was not told yet, or longer than `again_us` ago;
+ * of a resolved alert, when it was told that it stands. *before: it was told that it stands. */
+bool state_alert_claim(State *state, const AlertRecord *alert, const char *channel, int64_t again_us, bool *claimed,
+                       bool *before, Err *err);
+/* How it went: not told is tried again after `retry_us`. A resolved alert is forgotten when the last channel was told, or
+ * could not be for a day. */
+bool state_alert_told(State *state, const AlertRecord *alert, const char *channel, bool told, int64_t retry_us,
+                      Err *err);
 
 #endif

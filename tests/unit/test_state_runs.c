@@ -14,9 +14,10 @@ static void test_run_columns(void **slot)
 {
     Fixture *fix = *slot;
     fix->state = open_store(fix, "default", false);
-    assert_string_equal(sql(fix, "SELECT group_concat(name, ',') FROM pragma_table_info('etl_runs')"),
-                        "run_id,attempt,pipeline,kind,range_lower,range_upper,state,trigger,started_at,heartbeat_at,"
-                        "finished_at,rows_read,rows_committed,error_code,error,host,pid,pid_start,workspace");
+    assert_string_equal(
+        sql(fix, "SELECT group_concat(name, ',') FROM pragma_table_info('etl_runs')"),
+        "run_id,attempt,pipeline,kind,range_lower,range_upper,state,trigger,started_at,heartbeat_at,"
+        "finished_at,rows_read,rows_committed,error_code,error,host,pid,pid_start,workspace,progress_at");
 }
 
 static void test_run_log(void **slot)
