@@ -1,5 +1,6 @@
 #include "report/status_report.h"
 
+#include "config/schedule.h"
 #include "report/run_report.h"
 #include "report/table.h"
 
@@ -18,11 +19,10 @@ static const char *schedule_text(const PipelineResource *pipeline, Arena *arena)
     return "";
 }
 
-/* When an `every` schedule wants its next run; 0 where that is not known. */
+/* When the schedule wants its next run; 0 where there is none. */
 static int64_t next_run_us(const PipelineStatus *status, int64_t now_us)
 {
-    if (status->resource->schedule != SCHEDULE_EVERY) return 0;
-    return status->last == NULL ? now_us : status->last->started_at_us + status->resource->every_us;
+    return schedule_next_us(status->resource, status->last == NULL ? 0 : status->last->started_at_us, now_us);
 }
 
 /* How old the destination's data is at most: since the start of the last read that came to its end. -1 unknown. */
