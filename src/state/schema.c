@@ -63,4 +63,11 @@ static const char V2[] = "ALTER TABLE etl_runs ADD COLUMN progress_at TEXT;"
                          " started_at TEXT NOT NULL, finished_at TEXT NOT NULL,"
                          " PRIMARY KEY (workspace, pipeline, stream, run_id)) WITHOUT ROWID;";
 
-const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2};
+static const char V3[] =
+    "CREATE TABLE audits ("
+    " workspace TEXT NOT NULL, connection TEXT NOT NULL, stream TEXT NOT NULL, cursor TEXT NOT NULL,"
+    " audited_at TEXT NOT NULL, rows INTEGER NOT NULL, highest TEXT, found TEXT,"
+    " report TEXT NOT NULL,"
+    " PRIMARY KEY (workspace, connection, stream, cursor)) WITHOUT ROWID;";
+
+const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3};

@@ -162,4 +162,18 @@ bool state_alert_claim(State *state, const AlertRecord *alert, const char *chann
 bool state_alert_told(State *state, const AlertRecord *alert, const char *channel, bool told, int64_t retry_us,
                       Err *err);
 
+/* ---- audits: the last one of each cursor column ---- */
+typedef struct AuditRecord {
+    const char *connection, *stream, *cursor;
+    int64_t audited_at_us; /* 0: now */
+    int64_t rows;
+    const char *highest; /* cursor value over all audits; NULL: none */
+    const char *found;   /* what it found, in a line for the plan; NULL: nothing */
+    const char *report;  /* as `openetl audit --output json` printed it */
+} AuditRecord;
+/* Replaces the audit before. */
+bool state_audit_put(State *state, const AuditRecord *audit, Err *err);
+bool state_audit_get(State *state, const char *connection, const char *stream, const char *cursor, Arena *arena,
+                     bool *found, AuditRecord *audit, Err *err);
+
 #endif
