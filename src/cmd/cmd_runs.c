@@ -1,4 +1,3 @@
-#include "base/clock.h"
 #include "cmd/common.h"
 #include "report/run_report.h"
 
@@ -11,10 +10,9 @@ typedef struct RunsQuery {
     int limit;
 } RunsQuery;
 
-static bool read_query(const Invocation *invocation, RunsQuery *query, Err *err)
+static bool read_query(const Invocation *invocation, int64_t now, RunsQuery *query, Err *err)
 {
     const char *since = option_value(invocation, "since"), *day = option_value(invocation, "day");
-    int64_t now = clock_wall_us();
     *query = (RunsQuery){.until_us = INT64_MAX};
     query->pipeline = invocation->arg_count > 0 ? invocation->args[0] : NULL;
     if (since != NULL && day != NULL) return err_set(err, ERR_USAGE, "--since and --day cannot stand together");
@@ -51,7 +49,9 @@ static int runs_run(Invocation *invocation)
     State *state;
     RunsQuery query;
     RunList runs;
-    if (!read_query(invocation, &query, &err) || !command_state(invocation, true, &state, &err) ||
+    int64_t now;
+    if (!command_state(invocation, true, &state, &err) || !state_clock(state, &now, &err) ||
+        !read_query(invocation, now, &query, &err) ||
         !state_runs(state, query.pipeline, query.since_us, query.until_us, query.limit, invocation->arena, &runs,
                     &err) ||
         !check_name(invocation, state, &query, &runs, &err))
@@ -62,7 +62,7 @@ static int runs_run(Invocation *invocation)
     }
     Buf out;
     buf_init(&out, ANSWER_MAX_BYTES);
-    runs_print(&runs, clock_wall_us(), invocation->settings.color, invocation->arena, &out);
+    runs_print(&runs, now, invocation->settings.color, invocation->arena, &out);
     answer_text(invocation, &out);
     return ANSWER_DONE;
 }

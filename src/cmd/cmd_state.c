@@ -23,13 +23,13 @@ static bool read_state(Invocation *invocation, State *state, const char *pipelin
     return true;
 }
 
-static void print_state(Invocation *invocation, const PipelineState *states, int count)
+static void print_state(Invocation *invocation, const char *place, const PipelineState *states, int count)
 {
     if (wants_json(invocation)) {
         json_t *answer = json_object(), *list = json_array();
         for (int i = 0; i < count; i++)
             json_array_append_new(list, pipeline_state_json(&states[i]));
-        json_object_set_new(answer, "state", json_string(invocation->settings.state));
+        json_object_set_new(answer, "state", json_shown(place));
         json_object_set_new(answer, "pipelines", list);
         answer_json(invocation, answer);
         return;
@@ -38,7 +38,7 @@ static void print_state(Invocation *invocation, const PipelineState *states, int
     buf_init(&out, ANSWER_MAX_BYTES);
     for (int i = 0; i < count; i++)
         pipeline_state_print(&states[i], invocation->settings.color, invocation->arena, &out);
-    if (count == 0) buf_printf(&out, "no pipelines in %s\n", invocation->settings.state);
+    if (count == 0) buf_printf(&out, "no pipelines in %s\n", place);
     answer_text(invocation, &out);
 }
 
@@ -61,7 +61,7 @@ static int state_show_run(Invocation *invocation)
         if (!read_state(invocation, state, resource->name, &states[count++], &err))
             return command_fail(invocation, &err);
     }
-    print_state(invocation, states, count);
+    print_state(invocation, state_place(state), states, count);
     return ANSWER_DONE;
 }
 

@@ -1,4 +1,3 @@
-#include "base/clock.h"
 #include "cmd/common.h"
 #include "report/status_report.h"
 
@@ -26,7 +25,8 @@ static int status_run(Invocation *invocation)
     if (!command_state(invocation, true, &state, &err) || !state_resources(state, invocation->arena, &stored, &err))
         return command_fail(invocation, &err);
     PipelineStatus *items = arena_array(invocation->arena, PipelineStatus, stored.count + 1);
-    StatusList list = {.items = items, .now_us = clock_wall_us()};
+    StatusList list = {.items = items};
+    if (!state_clock(state, &list.now_us, &err)) return command_fail(invocation, &err);
     for (int i = 0; i < stored.count; i++) {
         if (stored.items[i].kind != RESOURCE_PIPELINE) continue;
         if (!read_pipeline(invocation, state, &stored.items[i], &items[list.count], &err))

@@ -7,7 +7,6 @@
  * store only mirrors it, and the source is told last. */
 #include "engine/attempt.h"
 
-#include "base/clock.h"
 #include "base/failpoint.h"
 
 /* A read that goes on after a forced barrier can hold rows that an earlier commit wrote. */
@@ -17,8 +16,8 @@ static Guarantee effective_guarantee(const StreamRun *run)
     return run->start.after_forced ? decision->after_forced_barrier : decision->guarantee;
 }
 
-static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, bool forced, Arena *arena,
-                        EpochStream *part)
+static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, bool forced, int64_t now_us,
+                        Arena *arena, EpochStream *part)
 {
     *part = (EpochStream){
         .stream = run->dest_index,
@@ -34,7 +33,7 @@ static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, b
                 .watermark = run->position.watermark,
                 .guarantee = effective_guarantee(run),
                 .forced = forced && run->rows_since_mark > 0,
-                .committed_at_us = clock_wall_us(),
+                .committed_at_us = now_us,
             },
     };
 }
@@ -127,12 +126,14 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
         .streams = arena_array(&arena, EpochStream, count),
         .count = count,
     };
-    int64_t number = next_epoch(attempt, streams, count);
-    for (int i = 0; i < count; i++) {
+    int64_t number = next_epoch(attempt, streams, count), now_us;
+    /* by the store's clock, as reset marks are: the two are compared */
+    bool ok = state_clock(attempt->state, &now_us, err);
+    for (int i = 0; ok && i < count; i++) {
         attempt->streams[streams[i]].position.left = streams_left(attempt);
-        fill_stream(attempt, &attempt->streams[streams[i]], number, forced, &arena, &epoch.streams[i]);
+        fill_stream(attempt, &attempt->streams[streams[i]], number, forced, now_us, &arena, &epoch.streams[i]);
     }
-    bool ok = commit_with(attempt, streams, &epoch, &arena, err);
+    ok = ok && commit_with(attempt, streams, &epoch, &arena, err);
     if (!ok) err_at(err, "epoch %lld", (long long)number);
     arena_release(&arena);
     return ok;

@@ -14,7 +14,8 @@ struct Heartbeat {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool ending;
-    bool lost;
+    bool lost;                             /* the lease, or the store for as long as a lease lasts: err says which */
+    int64_t beaten_us;                     /* monotonic: when the lease was last prolonged */
     int64_t read_before, committed_before; /* by earlier attempts of the run */
     Err err;
 };
@@ -36,18 +37,22 @@ static void beat(Heartbeat *heartbeat)
     int64_t read, committed;
     count_rows(attempt, &read, &committed);
     Err err;
+    int64_t called_us = clock_mono_us();
     if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, &err)) {
-        if (err.code == ERR_STATE_LEASE_LOST) {
+        bool lapsed = clock_mono_us() - heartbeat->beaten_us >= attempt->lease_ttl_us;
+        if (err.code == ERR_STATE_LEASE_LOST || lapsed) {
             heartbeat->err = err;
             heartbeat->lost = true;
             stop_ask(&attempt->stop, STOP_FAILED);
             return;
         }
         log_warn("the lease could not be prolonged: %s", err.message);
-    } else if (!state_run_beat(attempt->state, attempt->run_id, attempt->number, read - heartbeat->read_before,
-                               committed - heartbeat->committed_before, &err)) {
-        log_warn("the run log could not be written: %s", err.message);
+        return;
     }
+    heartbeat->beaten_us = called_us;
+    if (!state_run_beat(attempt->state, attempt->run_id, attempt->number, read - heartbeat->read_before,
+                        committed - heartbeat->committed_before, &err))
+        log_warn("the run log could not be written: %s", err.message);
 }
 
 static void *heartbeat_main(void *context)
@@ -79,6 +84,7 @@ Heartbeat *heartbeat_start(Attempt *attempt)
 {
     Heartbeat *heartbeat = mem_zero(sizeof *heartbeat);
     heartbeat->attempt = attempt;
+    heartbeat->beaten_us = clock_mono_us();
     count_rows(attempt, &heartbeat->read_before, &heartbeat->committed_before);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

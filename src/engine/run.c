@@ -212,7 +212,6 @@ static bool record_attempt(Run *run, int number, bool ok, bool again, const Err 
                  : again                      ? RUN_UP_FOR_RETRY
                  : cause->code == ERR_STOPPED ? RUN_STOPPED
                                               : RUN_FAILED,
-        .finished_at_us = clock_wall_us(),
         .error_code = ok ? NULL : err_word(cause->code),
         .error = ok ? NULL : cause->message,
     };
@@ -233,8 +232,6 @@ static bool open_attempt(Run *run, int number, Err *err)
         .kind = "sync",
         .state = RUN_RUNNING,
         .trigger = number == 1 ? run->options->trigger : "retry",
-        .started_at_us = clock_wall_us(),
-        .heartbeat_at_us = clock_wall_us(),
         .host = host,
         .pid = getpid(),
     };

@@ -1,31 +1,37 @@
 #include "state/internal.h"
 
-#include "base/clock.h"
-
 /* A chunk read again by the same attempt replaces its record. */
 bool state_chunk_put(State *state, const ChunkRecord *chunk, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    bool ok = query_run(state, err,
-                        "INSERT OR REPLACE INTO chunks (workspace, run_id, attempt, pipeline, stream, chunk, "
-                        "range_from, range_to, rows,"
-                        " bytes, checksum, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        "wtittittiitu", chunk->run_id, (int64_t)chunk->attempt, chunk->pipeline, chunk->stream,
-                        chunk->chunk, chunk->range_from, chunk->range_to, chunk->rows, chunk->bytes, chunk->checksum,
-                        chunk->read_at_us == 0 ? clock_wall_us() : chunk->read_at_us);
-    return state_end(state, ok, err);
+    Txn txn = {.state = state, .access = ACCESS_WRITE};
+    while (txn_next(&txn, err)) {
+        int64_t read_at = chunk->read_at_us;
+        txn.ok = (read_at != 0 || query_clock(state, &read_at, err)) &&
+                 query_run(state, err,
+                           "INSERT INTO chunks (workspace, run_id, attempt, pipeline, stream, chunk, range_from,"
+                           " range_to, rows, bytes, checksum, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                           " ON CONFLICT (workspace, run_id, stream, attempt, chunk) DO UPDATE SET"
+                           " pipeline = excluded.pipeline, range_from = excluded.range_from,"
+                           " range_to = excluded.range_to, rows = excluded.rows, bytes = excluded.bytes,"
+                           " checksum = excluded.checksum, read_at = excluded.read_at",
+                           "wtittittiitu", chunk->run_id, (int64_t)chunk->attempt, chunk->pipeline, chunk->stream,
+                           chunk->chunk, chunk->range_from, chunk->range_to, chunk->rows, chunk->bytes, chunk->checksum,
+                           read_at);
+    }
+    return txn.ok;
 }
 
 static bool read_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err)
 {
-    sqlite3_stmt *query =
-        query_open(state, err,
-                   "SELECT run_id, attempt, pipeline, stream, chunk, range_from, range_to, rows, bytes,"
-                   " checksum, read_at FROM chunks WHERE workspace = ? AND run_id = ?"
-                   " ORDER BY stream, attempt, chunk",
-                   "wt", run_id);
+    Query *query = query_open(state, err,
+                              "SELECT run_id, attempt, pipeline, stream, chunk, range_from, range_to, rows, bytes,"
+                              " checksum, read_at FROM chunks WHERE workspace = ? AND run_id = ?"
+                              " ORDER BY stream, attempt, chunk",
+                              "wt", run_id);
     bool row = true, ok = query != NULL;
-    while (ok && (ok = query_next(state, query, &row, err)) && row) {
+    *chunks = NULL;
+    *count = 0;
+    while (ok && (ok = query_next(query, &row, err)) && row) {
         *chunks = list_grow(arena, *chunks, *count, sizeof **chunks);
         (*chunks)[(*count)++] = (ChunkRecord){
             .run_id = query_text(query, 0, arena),
@@ -41,15 +47,16 @@ static bool read_chunks(State *state, const char *run_id, Arena *arena, ChunkRec
             .read_at_us = query_time(query, 10),
         };
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
 bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err)
 {
-    bool empty;
+    Txn txn = {.state = state, .access = ACCESS_READ};
     *chunks = NULL;
     *count = 0;
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
-    return state_end(state, empty || read_chunks(state, run_id, arena, chunks, count, err), err);
+    while (txn_next(&txn, err))
+        txn.ok = read_chunks(state, run_id, arena, chunks, count, err);
+    return txn.ok;
 }

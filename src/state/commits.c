@@ -1,29 +1,37 @@
 #include "state/internal.h"
 
-#include "base/clock.h"
-
 #include <fnmatch.h>
 
 /* ---- the mirror ---- */
 
-bool state_commits_put(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err)
+static bool put_commit(State *state, const char *pipeline, const CommitRecord *record, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    bool ok = true;
-    for (int i = 0; ok && i < count; i++) {
-        const CommitRecord *record = &records[i];
-        ok = query_run(state, err,
-                       "INSERT OR REPLACE INTO commits (workspace, pipeline, stream, epoch, run_id, attempt, position,"
-                       " watermark, rows, guarantee, forced, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                       "wttitittitiu", pipeline, record->stream, record->epoch, record->run_id,
-                       (int64_t)record->attempt, record->position, record->watermark, record->rows,
-                       guarantee_name(record->guarantee), (int64_t)record->forced,
-                       record->committed_at_us == 0 ? clock_wall_us() : record->committed_at_us);
-    }
-    return state_end(state, ok, err);
+    int64_t committed_at = record->committed_at_us;
+    return (committed_at != 0 || query_clock(state, &committed_at, err)) &&
+           query_run(state, err,
+                     "INSERT INTO commits (workspace, pipeline, stream, epoch, run_id, attempt, position, watermark,"
+                     " rows, guarantee, forced, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                     " ON CONFLICT (workspace, pipeline, stream, epoch) DO UPDATE SET run_id = excluded.run_id,"
+                     " attempt = excluded.attempt, position = excluded.position, watermark = excluded.watermark,"
+                     " rows = excluded.rows, guarantee = excluded.guarantee, forced = excluded.forced,"
+                     " committed_at = excluded.committed_at",
+                     "wttitittitiu", pipeline, record->stream, record->epoch, record->run_id, (int64_t)record->attempt,
+                     record->position, record->watermark, record->rows, guarantee_name(record->guarantee),
+                     (int64_t)record->forced, committed_at);
 }
 
-static bool read_commit(State *state, sqlite3_stmt *query, Arena *arena, CommitRecord *record, Err *err)
+bool state_commits_put(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err)
+{
+    Txn txn = {.state = state, .access = ACCESS_WRITE, .lock = pipeline};
+    while (txn_next(&txn, err)) {
+        txn.ok = true;
+        for (int i = 0; txn.ok && i < count; i++)
+            txn.ok = put_commit(state, pipeline, &records[i], err);
+    }
+    return txn.ok;
+}
+
+static bool read_commit(Query *query, Arena *arena, CommitRecord *record, Err *err)
 {
     *record = (CommitRecord){
         .stream = query_text(query, 0, arena),
@@ -38,19 +46,20 @@ static bool read_commit(State *state, sqlite3_stmt *query, Arena *arena, CommitR
     };
     const char *guarantee = query_text(query, 7, arena);
     if (guarantee != NULL && guarantee_parse(guarantee, &record->guarantee)) return true;
-    return state_corrupt(state, "commits", arena_printf(arena, "guarantee %s", guarantee == NULL ? "NULL" : guarantee),
-                         err);
+    return state_corrupt(query->state, "commits",
+                         arena_printf(arena, "guarantee %s", guarantee == NULL ? "NULL" : guarantee), err);
 }
 
-static bool read_commits(State *state, sqlite3_stmt *query, Arena *arena, CommitList *list, Err *err)
+static bool read_commits(Query *query, Arena *arena, CommitList *list, Err *err)
 {
     bool row = true, ok = query != NULL;
-    while (ok && (ok = query_next(state, query, &row, err)) && row) {
+    *list = (CommitList){0};
+    while (ok && (ok = query_next(query, &row, err)) && row) {
         list->items = list_grow(arena, list->items, list->count, sizeof *list->items);
-        ok = read_commit(state, query, arena, &list->items[list->count], err);
+        ok = read_commit(query, arena, &list->items[list->count], err);
         list->count += ok;
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
@@ -58,40 +67,40 @@ static bool read_commits(State *state, sqlite3_stmt *query, Arena *arena, Commit
 
 bool state_commits(State *state, const char *pipeline, int limit, Arena *arena, CommitList *list, Err *err)
 {
-    bool empty;
+    Txn txn = {.state = state, .access = ACCESS_READ};
     *list = (CommitList){0};
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
-    bool ok = empty || read_commits(state,
-                                    query_open(state, err,
-                                               "SELECT " COMMIT_COLUMNS " FROM commits WHERE workspace = ? AND"
-                                               " pipeline = ? ORDER BY committed_at DESC, epoch DESC, stream LIMIT ?",
-                                               "wti", pipeline, limit <= 0 ? (int64_t)-1 : (int64_t)limit),
-                                    arena, list, err);
-    return state_end(state, ok, err);
+    while (txn_next(&txn, err))
+        txn.ok = read_commits(query_open(state, err,
+                                         "SELECT " COMMIT_COLUMNS " FROM commits WHERE workspace = ? AND pipeline = ?"
+                                         " ORDER BY committed_at DESC, epoch DESC, stream LIMIT ?",
+                                         "wti", pipeline, limit <= 0 ? INT64_MAX : (int64_t)limit),
+                              arena, list, err);
+    return txn.ok;
 }
 
 bool state_last_commits(State *state, const char *pipeline, Arena *arena, CommitList *list, Err *err)
 {
-    bool empty;
+    Txn txn = {.state = state, .access = ACCESS_READ};
     *list = (CommitList){0};
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
-    bool ok = empty || read_commits(state,
-                                    query_open(state, err,
-                                               "SELECT " COMMIT_COLUMNS " FROM commits AS c WHERE workspace = ? AND"
-                                               " pipeline = ? AND epoch = (SELECT max(epoch) FROM commits AS n WHERE"
-                                               " n.workspace = c.workspace AND n.pipeline = c.pipeline AND"
-                                               " n.stream = c.stream) ORDER BY stream",
-                                               "wt", pipeline),
-                                    arena, list, err);
-    return state_end(state, ok, err);
+    while (txn_next(&txn, err))
+        txn.ok = read_commits(query_open(state, err,
+                                         "SELECT " COMMIT_COLUMNS " FROM commits AS c WHERE workspace = ? AND"
+                                         " pipeline = ? AND epoch = (SELECT max(epoch) FROM commits AS n WHERE"
+                                         " n.workspace = c.workspace AND n.pipeline = c.pipeline AND"
+                                         " n.stream = c.stream) ORDER BY stream",
+                                         "wt", pipeline),
+                              arena, list, err);
+    return txn.ok;
 }
 
 /* ---- reset marks ---- */
 
+#define MARK_AGAIN " ON CONFLICT (workspace, pipeline, stream) DO UPDATE SET asked_at = excluded.asked_at"
+
 static bool add_mark(State *state, const char *pipeline, const char *stream, int64_t now, Err *err)
 {
     return query_run(state, err,
-                     "INSERT OR REPLACE INTO resets (workspace, pipeline, stream, asked_at) VALUES (?, ?, ?, ?)",
+                     "INSERT INTO resets (workspace, pipeline, stream, asked_at) VALUES (?, ?, ?, ?)" MARK_AGAIN,
                      "wttu", pipeline, stream, now);
 }
 
@@ -101,25 +110,25 @@ static bool mark_named(State *state, const char *pipeline, const char *source, c
                        Arena *arena, Err *err)
 {
     if (strpbrk(pattern, "*?[") == NULL) return add_mark(state, pipeline, pattern, now, err);
-    sqlite3_stmt *query = query_open(
-        state, err, "SELECT stream FROM catalog_tables WHERE workspace = ? AND connection = ?", "wt", source);
+    Query *query = query_open(state, err, "SELECT stream FROM catalog_tables WHERE workspace = ? AND connection = ?",
+                              "wt", source);
     bool row = true, ok = query != NULL;
-    while (ok && (ok = query_next(state, query, &row, err)) && row) {
+    while (ok && (ok = query_next(query, &row, err)) && row) {
         const char *stream = query_text(query, 0, arena);
         if (fnmatch(pattern, stream, 0) == 0) ok = add_mark(state, pipeline, stream, now, err);
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
 static bool mark_defined(State *state, const char *pipeline, int64_t now, Arena *arena, Err *err)
 {
-    sqlite3_stmt *query =
+    Query *query =
         query_open(state, err, "SELECT definition FROM resources WHERE workspace = ? AND kind = ? AND name = ?", "wtt",
                    resource_kind_name(RESOURCE_PIPELINE), pipeline);
-    bool row = false, ok = query != NULL && query_next(state, query, &row, err);
+    bool row = false, ok = query != NULL && query_next(query, &row, err);
     const char *text = ok && row ? query_text(query, 0, arena) : NULL;
-    sqlite3_finalize(query);
+    query_close(query);
     if (!ok || text == NULL) return ok;
     json_t *definition = json_loads(text, 0, NULL);
     json_t *source = json_object_get(json_object_get(definition, "spec"), "source");
@@ -140,11 +149,11 @@ static bool mark_defined(State *state, const char *pipeline, int64_t now, Arena 
 
 static bool count_marks(State *state, const char *pipeline, int64_t *count, Err *err)
 {
-    sqlite3_stmt *query =
+    Query *query =
         query_open(state, err, "SELECT count(*) FROM resets WHERE workspace = ? AND pipeline = ?", "wt", pipeline);
-    bool row, ok = query != NULL && query_next(state, query, &row, err);
+    bool row, ok = query != NULL && query_next(query, &row, err);
     *count = ok ? query_int(query, 0) : 0;
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
@@ -156,8 +165,8 @@ static bool mark_all(State *state, const char *pipeline, int64_t now, Err *err)
     arena_init(&scratch);
     bool ok =
         query_run(state, err,
-                  "INSERT OR REPLACE INTO resets (workspace, pipeline, stream, asked_at)"
-                  " SELECT DISTINCT workspace, pipeline, stream, ? FROM commits WHERE workspace = ? AND pipeline = ?",
+                  "INSERT INTO resets (workspace, pipeline, stream, asked_at) SELECT DISTINCT workspace, pipeline,"
+                  " stream, ? FROM commits WHERE workspace = ? AND pipeline = ?" MARK_AGAIN,
                   "uwt", now, pipeline) &&
         mark_defined(state, pipeline, now, &scratch, err) && count_marks(state, pipeline, &count, err);
     arena_release(&scratch);
@@ -174,39 +183,46 @@ static bool mark_all(State *state, const char *pipeline, int64_t now, Err *err)
 
 bool state_reset(State *state, const char *pipeline, const char *stream, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    int64_t now = clock_wall_us();
-    bool ok = stream == NULL ? mark_all(state, pipeline, now, err) : add_mark(state, pipeline, stream, now, err);
-    return state_end(state, ok, err);
+    Txn txn = {.state = state, .access = ACCESS_WRITE, .lock = pipeline};
+    while (txn_next(&txn, err)) {
+        int64_t now;
+        txn.ok = query_clock(state, &now, err) &&
+                 (stream == NULL ? mark_all(state, pipeline, now, err) : add_mark(state, pipeline, stream, now, err));
+    }
+    return txn.ok;
 }
 
 static bool read_marks(State *state, const char *pipeline, Arena *arena, ResetMark **marks, int *count, Err *err)
 {
-    sqlite3_stmt *query = query_open(
+    Query *query = query_open(
         state, err, "SELECT stream, asked_at FROM resets WHERE workspace = ? AND pipeline = ? ORDER BY stream", "wt",
         pipeline);
     bool row = true, ok = query != NULL;
-    while (ok && (ok = query_next(state, query, &row, err)) && row) {
+    *marks = NULL;
+    *count = 0;
+    while (ok && (ok = query_next(query, &row, err)) && row) {
         *marks = list_grow(arena, *marks, *count, sizeof **marks);
         (*marks)[(*count)++] = (ResetMark){query_text(query, 0, arena), query_time(query, 1)};
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
 bool state_resets(State *state, const char *pipeline, Arena *arena, ResetMark **marks, int *count, Err *err)
 {
-    bool empty;
+    Txn txn = {.state = state, .access = ACCESS_READ};
     *marks = NULL;
     *count = 0;
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
-    return state_end(state, empty || read_marks(state, pipeline, arena, marks, count, err), err);
+    while (txn_next(&txn, err))
+        txn.ok = read_marks(state, pipeline, arena, marks, count, err);
+    return txn.ok;
 }
 
 bool state_reset_done(State *state, const char *pipeline, const char *stream, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    bool ok = query_run(state, err, "DELETE FROM resets WHERE workspace = ? AND pipeline = ? AND stream = ?", "wtt",
-                        pipeline, stream);
-    return state_end(state, ok, err);
+    Txn txn = {.state = state, .access = ACCESS_STATEMENT};
+    while (txn_next(&txn, err))
+        txn.ok = query_run(state, err, "DELETE FROM resets WHERE workspace = ? AND pipeline = ? AND stream = ?", "wtt",
+                           pipeline, stream);
+    return txn.ok;
 }

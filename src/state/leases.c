@@ -7,6 +7,7 @@
 typedef struct Held {
     bool known; /* the pipeline has a row */
     bool held;
+    int64_t now_us; /* by the store's clock, which is every machine's */
     Lease lease;
     const char *pid_start;
 } Held;
@@ -14,11 +15,12 @@ typedef struct Held {
 static bool read_held(State *state, const char *pipeline, Arena *arena, Held *held, Err *err)
 {
     *held = (Held){0};
-    sqlite3_stmt *query = query_open(state, err,
-                                     "SELECT token, run_id, host, pid, pid_start, taken_at, expires_at FROM leases"
-                                     " WHERE workspace = ? AND pipeline = ?",
-                                     "wt", pipeline);
-    bool ok = query != NULL && query_next(state, query, &held->known, err);
+    if (!query_clock(state, &held->now_us, err)) return false;
+    Query *query = query_open(state, err,
+                              "SELECT token, run_id, host, pid, pid_start, taken_at, expires_at FROM leases"
+                              " WHERE workspace = ? AND pipeline = ?",
+                              "wt", pipeline);
+    bool ok = query != NULL && query_next(query, &held->known, err);
     if (ok && held->known) {
         held->lease = (Lease){
             .pipeline = arena_strdup(arena, pipeline),
@@ -32,7 +34,7 @@ static bool read_held(State *state, const char *pipeline, Arena *arena, Held *he
         held->pid_start = query_text(query, 4, arena);
         held->held = held->lease.run_id != NULL;
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
@@ -53,23 +55,36 @@ static bool refuse(const Lease *lease, Err *err)
 static bool write_lease(State *state, const Lease *lease, const char *pid_start, Err *err)
 {
     return query_run(state, err,
-                     "INSERT OR REPLACE INTO leases"
+                     "INSERT INTO leases"
                      " (workspace, pipeline, token, run_id, host, pid, pid_start, taken_at, expires_at)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace, pipeline) DO UPDATE SET"
+                     " token = excluded.token, run_id = excluded.run_id, host = excluded.host, pid = excluded.pid,"
+                     " pid_start = excluded.pid_start, taken_at = excluded.taken_at, expires_at = excluded.expires_at",
                      "wtittituu", lease->pipeline, lease->token, lease->run_id, lease->host, lease->pid, pid_start,
                      lease->taken_at_us, lease->expires_at_us);
 }
 
-static bool take(State *state, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena, Lease *lease,
+/* Until the transaction's end the holder cannot beat: a beat that succeeded is never followed by a taking that had looked
+ * before it. */
+static bool hold_row(State *state, const char *pipeline, Err *err)
+{
+    return query_run(state, err, "UPDATE leases SET token = token WHERE workspace = ? AND pipeline = ?", "wt",
+                     pipeline);
+}
+
+static bool take(const Txn *txn, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena, Lease *lease,
                  Lease *previous, Err *err)
 {
+    State *state = txn->state;
     Held held;
     char host[256], start[192];
-    if (!read_held(state, pipeline, arena, &held, err)) return false;
-    int64_t now = clock_wall_us();
+    if (!hold_row(state, pipeline, err) || !read_held(state, pipeline, arena, &held, err)) return false;
+    int64_t now = held.now_us;
     const Lease *old = &held.lease;
     bool lapsed = held.held && old->expires_at_us <= now;
-    if (held.held && !lapsed && !process_dead(old->host, old->pid, held.pid_start)) return refuse(old, err);
+    /* The answer to our own taking may have been lost with the connection. */
+    bool ours = txn->tries > 1 && held.held && strcmp(old->run_id, run_id) == 0;
+    if (held.held && !lapsed && !ours && !process_dead(old->host, old->pid, held.pid_start)) return refuse(old, err);
     process_host(host, sizeof host);
     process_start(getpid(), start, sizeof start);
     *lease = (Lease){
@@ -81,15 +96,28 @@ static bool take(State *state, const char *pipeline, const char *run_id, int64_t
         .taken_at_us = now,
         .expires_at_us = now + ttl_us,
     };
-    if (previous != NULL) *previous = held.held ? *old : (Lease){0};
+    if (previous != NULL && held.held && !ours) *previous = *old;
     return write_lease(state, lease, start, err);
+}
+
+/* While the lease lasts nobody can take it, so that long the store may be away. */
+static void be_patient(State *state, int64_t until_us)
+{
+    pthread_mutex_lock(&state->mutex);
+    state->patient_us = until_us;
+    pthread_mutex_unlock(&state->mutex);
 }
 
 bool state_lease_take(State *state, const char *pipeline, const char *run_id, int64_t ttl_us, Arena *arena,
                       Lease *lease, Lease *previous, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    return state_end(state, take(state, pipeline, run_id, ttl_us, arena, lease, previous, err), err);
+    Txn txn = {.state = state, .access = ACCESS_WRITE, .lock = pipeline};
+    int64_t called_us = clock_mono_us();
+    if (previous != NULL) *previous = (Lease){0};
+    while (txn_next(&txn, err))
+        txn.ok = take(&txn, pipeline, run_id, ttl_us, arena, lease, previous, err);
+    if (txn.ok) be_patient(state, called_us + ttl_us);
+    return txn.ok;
 }
 
 /* The holder that is there now, for the message. */
@@ -118,34 +146,42 @@ static bool lost(State *state, const Lease *lease, Err *err)
 
 bool state_lease_beat(State *state, const Lease *lease, int64_t ttl_us, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    bool ok = query_run(state, err,
-                        "UPDATE leases SET expires_at = ? WHERE workspace = ? AND pipeline = ? AND token = ? AND"
-                        " run_id = ?",
-                        "uwtit", clock_wall_us() + ttl_us, lease->pipeline, lease->token, lease->run_id);
-    if (ok && query_changes(state) == 0) ok = lost(state, lease, err);
-    return state_end(state, ok, err);
+    Txn txn = {.state = state, .access = ACCESS_STATEMENT};
+    int64_t called_us = 0;
+    while (txn_next(&txn, err)) {
+        called_us = clock_mono_us();
+        txn.ok = query_run(state, err,
+                           "UPDATE leases SET expires_at = ? WHERE workspace = ? AND pipeline = ? AND token = ? AND"
+                           " run_id = ?",
+                           "nwtit", ttl_us, lease->pipeline, lease->token, lease->run_id);
+        if (txn.ok && state->changes == 0) txn.ok = lost(state, lease, err);
+    }
+    if (txn.ok) be_patient(state, called_us + ttl_us);
+    return txn.ok;
 }
 
 /* A lease that another run took meanwhile is not ours to drop, which is no error: the run is over. */
 bool state_lease_drop(State *state, const Lease *lease, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    bool ok = query_run(state, err,
-                        "UPDATE leases SET run_id = NULL, host = NULL, pid = NULL, pid_start = NULL, taken_at = NULL,"
-                        " expires_at = NULL WHERE workspace = ? AND pipeline = ? AND token = ? AND run_id = ?",
-                        "wtit", lease->pipeline, lease->token, lease->run_id);
-    return state_end(state, ok, err);
+    Txn txn = {.state = state, .access = ACCESS_STATEMENT};
+    while (txn_next(&txn, err))
+        txn.ok =
+            query_run(state, err,
+                      "UPDATE leases SET run_id = NULL, host = NULL, pid = NULL, pid_start = NULL, taken_at = NULL,"
+                      " expires_at = NULL WHERE workspace = ? AND pipeline = ? AND token = ? AND run_id = ?",
+                      "wtit", lease->pipeline, lease->token, lease->run_id);
+    be_patient(state, 0);
+    return txn.ok;
 }
 
 bool state_lease_get(State *state, const char *pipeline, Arena *arena, Lease *lease, bool *live, Err *err)
 {
-    bool empty;
     Held held = {0};
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
-    bool ok = empty || read_held(state, pipeline, arena, &held, err);
+    Txn txn = {.state = state, .access = ACCESS_READ};
+    while (txn_next(&txn, err))
+        txn.ok = read_held(state, pipeline, arena, &held, err);
     *lease = held.lease;
-    *live = held.held && held.lease.expires_at_us > clock_wall_us() &&
+    *live = held.held && held.lease.expires_at_us > held.now_us &&
             !process_dead(held.lease.host, held.lease.pid, held.pid_start);
-    return state_end(state, ok, err);
+    return txn.ok;
 }

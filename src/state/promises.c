@@ -13,22 +13,24 @@ static bool put_promises(State *state, const char *pipeline, const char *const *
 bool state_promises_put(State *state, const char *pipeline, const char *const *streams, const Guarantee *guarantees,
                         int count, Err *err)
 {
-    if (!state_begin(state, ACCESS_WRITE, NULL, err)) return false;
-    return state_end(state, put_promises(state, pipeline, streams, guarantees, count, err), err);
+    Txn txn = {.state = state, .access = ACCESS_WRITE, .lock = pipeline};
+    while (txn_next(&txn, err))
+        txn.ok = put_promises(state, pipeline, streams, guarantees, count, err);
+    return txn.ok;
 }
 
 static bool get_promise(State *state, const char *pipeline, const char *stream, bool *found, Guarantee *guarantee,
                         Arena *arena, Err *err)
 {
-    sqlite3_stmt *query =
+    Query *query =
         query_open(state, err, "SELECT guarantee FROM promises WHERE workspace = ? AND pipeline = ? AND stream = ?",
                    "wtt", pipeline, stream);
-    bool ok = query != NULL && query_next(state, query, found, err);
+    bool ok = query != NULL && query_next(query, found, err);
     if (ok && *found) {
         const char *text = query_text(query, 0, arena);
         if (text == NULL || !guarantee_parse(text, guarantee)) ok = state_corrupt(state, "promises", "guarantee", err);
     }
-    sqlite3_finalize(query);
+    query_close(query);
     return ok;
 }
 
@@ -36,11 +38,11 @@ bool state_promise_get(State *state, const char *pipeline, const char *stream, b
                        Err *err)
 {
     Arena arena;
-    bool empty;
+    Txn txn = {.state = state, .access = ACCESS_READ};
     *found = false;
-    if (!state_begin(state, ACCESS_READ, &empty, err)) return false;
     arena_init(&arena);
-    bool ok = state_end(state, empty || get_promise(state, pipeline, stream, found, guarantee, &arena, err), err);
+    while (txn_next(&txn, err))
+        txn.ok = get_promise(state, pipeline, stream, found, guarantee, &arena, err);
     arena_release(&arena);
-    return ok;
+    return txn.ok;
 }

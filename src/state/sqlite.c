@@ -1,14 +1,16 @@
 #include "state/internal.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { BUSY_TIMEOUT_MS = 10000 };
 
-bool state_fail(State *state, int rc, const char *doing, Err *err)
+static bool fail(State *state, int rc, const char *doing, Err *err)
 {
-    return store_fail(state->path, state->db, rc, doing, err);
+    return store_fail(state->where, state->db, rc, doing, err);
 }
 
 /* ---- opening ---- */
@@ -43,20 +45,20 @@ static int read_versions(sqlite3 *db, int *application, int *version)
 static bool check_versions(State *state, int application, int version, Err *err)
 {
     if (application != STATE_APPLICATION_ID) {
-        err_set(err, ERR_STATE_OPEN, "%s is an SQLite database, but not a state store of openetl", state->path);
+        err_set(err, ERR_STATE_OPEN, "%s is an SQLite database, but not a state store of openetl", state->where);
         err_fix(err, "name another path with --state PATH or OPENETL_STATE");
         return false;
     }
     if (version > STATE_SCHEMA_VERSION) {
         err_set(err, ERR_STATE_OPEN, "the state store %s has schema version %d; this openetl knows versions up to %d",
-                state->path, version, STATE_SCHEMA_VERSION);
+                state->where, version, STATE_SCHEMA_VERSION);
         err_fix(err, "use the openetl that wrote it, or a newer one");
         return false;
     }
     if (version == STATE_SCHEMA_VERSION) return true;
     if (!state->read_only) return store_migrate(state->db, version, err);
     err_set(err, ERR_STATE_OPEN, "the state store %s has schema version %d, which this openetl must first bring to %d",
-            state->path, version, STATE_SCHEMA_VERSION);
+            state->where, version, STATE_SCHEMA_VERSION);
     err_fix(err, "run a command that writes, such as `openetl apply` or `openetl run`");
     return false;
 }
@@ -65,10 +67,10 @@ static bool check_versions(State *state, int application, int version, Err *err)
 static int open_immutable(State *state)
 {
     static const char HEX[] = "0123456789ABCDEF";
-    size_t length = strlen(state->path);
+    size_t length = strlen(state->where);
     char *name = mem_alloc(3 * length + 32), *to = name;
     to += snprintf(name, 32, "file:");
-    for (const char *p = state->path; *p != '\0'; p++) {
+    for (const char *p = state->where; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
         if (c == '?' || c == '#' || c == '%') {
             *to++ = '%';
@@ -89,9 +91,9 @@ static int open_immutable(State *state)
 static bool journal_exists(const State *state)
 {
     struct stat info;
-    size_t size = strlen(state->path) + 8;
+    size_t size = strlen(state->where) + 8;
     char *name = mem_alloc(size);
-    snprintf(name, size, "%s-wal", state->path);
+    snprintf(name, size, "%s-wal", state->where);
     bool found = stat(name, &info) == 0 && info.st_size > 0;
     free(name);
     return found;
@@ -100,23 +102,23 @@ static bool journal_exists(const State *state)
 static bool open_file(State *state, Err *err)
 {
     int application = 0, version = 0;
-    int rc = open_flags(state, state->path, state->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    int rc = open_flags(state, state->where, state->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
     bool no_place = rc == SQLITE_READONLY_DIRECTORY || (rc & 0xff) == SQLITE_CANTOPEN;
     if (state->read_only && no_place && !journal_exists(state)) {
         rc = open_immutable(state);
         if (rc == SQLITE_OK) rc = read_versions(state->db, &application, &version);
     }
-    if (rc != SQLITE_OK) return store_fail(state->path, state->db, rc, "open", err);
+    if (rc != SQLITE_OK) return store_fail(state->where, state->db, rc, "open", err);
     if (!state->read_only) {
         rc = sqlite3_exec(state->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL, NULL);
         if (rc == SQLITE_OK && sqlite3_db_readonly(state->db, "main") == 1) rc = SQLITE_READONLY;
         if ((rc & 0xff) == SQLITE_READONLY) {
-            err_set(err, ERR_STATE_OPEN, "the state store %s cannot be written: permission denied", state->path);
+            err_set(err, ERR_STATE_OPEN, "the state store %s cannot be written: permission denied", state->where);
             err_fix(err, "check who owns the file and its directory, or name another with --state PATH");
             return false;
         }
-        if (rc != SQLITE_OK) return store_fail(state->path, state->db, rc, "open", err);
+        if (rc != SQLITE_OK) return store_fail(state->where, state->db, rc, "open", err);
     }
     return check_versions(state, application, version, err);
 }
@@ -125,94 +127,128 @@ static bool open_file(State *state, Err *err)
 static bool check_file(State *state, const struct stat *info, Err *err)
 {
     if (S_ISDIR(info->st_mode)) {
-        err_set(err, ERR_STATE_OPEN, "the state store %s is a directory", state->path);
-        err_fix(err, "name a file, such as %s/state.db", state->path);
+        err_set(err, ERR_STATE_OPEN, "the state store %s is a directory", state->where);
+        err_fix(err, "name a file, such as %s/state.db", state->where);
         return false;
     }
     if (S_ISREG(info->st_mode) && info->st_size == 0) {
-        err_set(err, ERR_STATE_CORRUPT, "the state store %s is damaged: it is empty", state->path);
+        err_set(err, ERR_STATE_CORRUPT, "the state store %s is damaged: it is empty", state->where);
         err_fix(err, "put a copy back, or remove the empty file and run `openetl apply` again: saved positions are in "
                      "the destinations' _openetl_commits");
         return false;
     }
-    if (!state->read_only && (info->st_mode & 077) != 0 && info->st_uid == geteuid() && chmod(state->path, 0600) != 0)
-        return store_fail(state->path, NULL, SQLITE_PERM, "close to others", err);
+    if (!state->read_only && (info->st_mode & 077) != 0 && info->st_uid == geteuid() && chmod(state->where, 0600) != 0)
+        return store_fail(state->where, NULL, SQLITE_PERM, "close to others", err);
     return true;
 }
 
 static bool open_path(State *state, Err *err)
 {
     struct stat info;
-    if (stat(state->path, &info) != 0) {
-        if (errno == ENOENT && state->read_only) return true;
+    if (stat(state->where, &info) != 0) {
+        state->missing = errno == ENOENT && state->read_only;
+        if (state->missing) return true;
         if (errno != ENOENT) {
-            err_set(err, ERR_STATE_OPEN, "cannot open the state store %s: %s", state->path, strerror(errno));
+            err_set(err, ERR_STATE_OPEN, "cannot open the state store %s: %s", state->where, strerror(errno));
             err_fix(err, "check the path, or name another with --state PATH or OPENETL_STATE");
             return false;
         }
-        if (!store_create(state->path, err)) return false;
+        if (!store_create(state->where, err)) return false;
     } else if (!check_file(state, &info, err)) {
         return false;
     }
     return open_file(state, err);
 }
 
-bool state_open(const char *where, const char *workspace, bool read_only, State **state, Err *err)
+static void close_file(State *state)
 {
-    *state = NULL;
-    if (strncmp(where, "postgresql://", 13) == 0 || strncmp(where, "postgres://", 11) == 0) {
-        err_set(err, ERR_STATE_OPEN, "a state store on PostgreSQL is not available in this version");
-        err_fix(err, "name a file with --state PATH or OPENETL_STATE");
-        return false;
-    }
-    State *opened = mem_zero(sizeof *opened);
-    opened->path = mem_alloc(strlen(where) + 1);
-    memcpy(opened->path, where, strlen(where) + 1);
-    opened->workspace = mem_alloc(strlen(workspace) + 1);
-    memcpy(opened->workspace, workspace, strlen(workspace) + 1);
-    opened->read_only = read_only;
-    pthread_mutex_init(&opened->mutex, NULL);
-    if (open_path(opened, err)) {
-        *state = opened;
-        return true;
-    }
-    state_close(opened);
-    return false;
-}
-
-void state_close(State *state)
-{
-    if (state == NULL) return;
     sqlite3_close(state->db);
-    pthread_mutex_destroy(&state->mutex);
-    free(state->path);
-    free(state->workspace);
-    free(state);
+    state->db = NULL;
 }
 
 /* ---- transactions ---- */
 
-bool state_begin(State *state, Access access, bool *empty, Err *err)
+/* The file has one lock for all that is written. */
+static bool begin(State *state, Access access, const char *lock, Err *err)
 {
-    if (access == ACCESS_WRITE && state->read_only)
-        BUG("a write to the state store %s, which this command opened read-only", state->path);
-    pthread_mutex_lock(&state->mutex);
-    if (empty != NULL) *empty = state->db == NULL;
-    if (state->db == NULL) return true;
-    int rc = sqlite3_exec(state->db, access == ACCESS_WRITE ? "BEGIN IMMEDIATE" : "BEGIN", NULL, NULL, NULL);
+    (void)lock;
+    int rc = sqlite3_exec(state->db, access == ACCESS_READ ? "BEGIN" : "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    return rc == SQLITE_OK || fail(state, rc, access == ACCESS_READ ? "read" : "write", err);
+}
+
+static bool commit(State *state, Err *err)
+{
+    int rc = sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL);
+    return rc == SQLITE_OK || fail(state, rc, "write", err);
+}
+
+static void rollback(State *state)
+{
+    if (sqlite3_get_autocommit(state->db) == 0) sqlite3_exec(state->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* ---- statements ---- */
+
+static int bind_one(sqlite3_stmt *stmt, int index, const QueryParam *bound)
+{
+    char now[40];
+    switch (bound->type) {
+    case 'i':
+        return sqlite3_bind_int64(stmt, index, bound->number);
+    case 'n':
+        clock_format(clock_wall_us() + bound->number, now, sizeof now);
+        return sqlite3_bind_text(stmt, index, now, -1, SQLITE_TRANSIENT);
+    default:
+        return bound->text == NULL ? sqlite3_bind_null(stmt, index)
+                                   : sqlite3_bind_text(stmt, index, bound->text, -1, SQLITE_TRANSIENT);
+    }
+}
+
+static bool start(Query *query, const char *sql, const QueryParam *bound, int count, Err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(query->state->db, sql, -1, &stmt, NULL);
+    for (int i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = bind_one(stmt, i + 1, &bound[i]);
+    query->handle = stmt;
     if (rc == SQLITE_OK) return true;
-    state_fail(state, rc, access == ACCESS_WRITE ? "write" : "read", err);
-    pthread_mutex_unlock(&state->mutex);
+    fail(query->state, rc, "prepare a statement in", err);
+    sqlite3_finalize(stmt);
     return false;
 }
 
-bool state_end(State *state, bool ok, Err *err)
+static bool next(Query *query, bool *row, Err *err)
 {
-    if (state->db != NULL) {
-        int rc = ok ? sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) : SQLITE_OK;
-        if (rc != SQLITE_OK) ok = state_fail(state, rc, "write", err);
-        if (!ok && sqlite3_get_autocommit(state->db) == 0) sqlite3_exec(state->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    pthread_mutex_unlock(&state->mutex);
-    return ok;
+    int rc = sqlite3_step(query->handle);
+    *row = rc == SQLITE_ROW;
+    if (rc == SQLITE_DONE) query->state->changes = sqlite3_changes64(query->state->db);
+    if (rc == SQLITE_ROW || rc == SQLITE_DONE) return true;
+    return fail(query->state, rc, sqlite3_stmt_readonly(query->handle) ? "read" : "write", err);
 }
+
+static const char *column(const Query *query, int index, size_t *length)
+{
+    const char *text = (const char *)sqlite3_column_text(query->handle, index);
+    *length = (size_t)sqlite3_column_bytes(query->handle, index);
+    return text;
+}
+
+static void finish(Query *query)
+{
+    sqlite3_finalize(query->handle);
+}
+
+const Backend backend_sqlite = {
+    .open = open_path,
+    .close = close_file,
+    .begin = begin,
+    .commit = commit,
+    .rollback = rollback,
+    .start = start,
+    .next = next,
+    .column = column,
+    .finish = finish,
+    .repair =
+        "keep a copy of the file, then move it (with its -wal and -shm files) away and run `openetl apply` again: "
+        "saved positions are in the destinations' _openetl_commits, not in this file",
+};

@@ -1,7 +1,13 @@
 /* The state store: the only door to what openetl remembers outside the destinations: resources, catalogs, the run log
- * (etl_runs), leases, the mirror of commits, the chunk manifest. SQLite file of mode 0600 (state/sqlite.c); WAL, full
- * sync; a schema version inside, a newer one refused. Any thread may call any function: each call locks inside. Result
- * strings belong to the arena given. Times are microseconds since 1970 UTC. */
+ * (etl_runs), leases, the mirror of commits, the chunk manifest. It is an SQLite file (mode 0600, WAL, full sync) for one
+ * machine, or a schema of a PostgreSQL database that several machines share; a schema version inside, a newer one
+ * refused. Any thread may call any function: each call locks inside. Result strings belong to the arena given.
+ *
+ * Times are microseconds since 1970 UTC by the store's clock: this machine's for a file, the server's for PostgreSQL, so
+ * that a machine whose clock is wrong judges leases, heartbeats and resets like every other.
+ *
+ * A connection to PostgreSQL that is lost is made anew, and the call done again. While the process holds a lease it is
+ * tried for as long as that lasts; STATE_OPEN after that. */
 #ifndef OPENETL_STATE_STATE_H
 #define OPENETL_STATE_STATE_H
 
@@ -14,10 +20,15 @@
 
 typedef struct State State;
 
-/* `where`: a path (its directory is made, mode 0700). read_only: commands that only look; a missing file is an empty
- * store then. STATE_OPEN, STATE_CORRUPT with path and fix. */
+/* `where`: a path (its directory is made, mode 0700), or a postgresql:// URL; the store is made where there is none.
+ * read_only: commands that only look; a missing file or schema is an empty store then. STATE_OPEN, STATE_CORRUPT with
+ * place and fix. */
 bool state_open(const char *where, const char *workspace, bool read_only, State **state, Err *err);
 void state_close(State *state);
+/* The path, or the URL without its password: for people. */
+const char *state_place(const State *state);
+/* The store's clock. */
+bool state_clock(State *state, int64_t *us, Err *err);
 
 /* ---- resources and catalogs ---- */
 bool state_resources(State *state, Arena *arena, ResourceSet *set, Err *err);

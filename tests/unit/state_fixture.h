@@ -1,4 +1,5 @@
-/* A state store in a directory of its own. */
+/* A state store for each test: in a directory of its own, or, where the group began with server_start, in a schema of its
+ * own on a private PostgreSQL server. */
 #ifndef OPENETL_TESTS_UNIT_STATE_FIXTURE_H
 #define OPENETL_TESTS_UNIT_STATE_FIXTURE_H
 
@@ -20,9 +21,13 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "pg_server.h"
+
 typedef struct Fixture {
+    Server *server; /* NULL: a file */
     char directory[64];
-    char path[96];
+    char path[256];
+    char schema[32]; /* on the server */
     Arena arena;
     State *state;
     Err err;
@@ -31,9 +36,16 @@ typedef struct Fixture {
 static inline int setup(void **slot)
 {
     Fixture *fix = mem_zero(sizeof *fix);
+    static int number = 0;
+    fix->server = *slot;
     snprintf(fix->directory, sizeof fix->directory, "/tmp/openetl-state-XXXXXX");
     if (mkdtemp(fix->directory) == NULL) return -1;
     snprintf(fix->path, sizeof fix->path, "%s/a/b/state.db", fix->directory);
+    snprintf(fix->schema, sizeof fix->schema, "state%d", ++number);
+    if (fix->server != NULL)
+        snprintf(fix->path, sizeof fix->path,
+                 "postgresql:///postgres?host=%s&user=postgres&options=-csearch_path%%3D%s", fix->server->directory,
+                 fix->schema);
     arena_init(&fix->arena);
     *slot = fix;
     return 0;
@@ -47,6 +59,7 @@ static inline int teardown(void **slot)
     arena_release(&fix->arena);
     snprintf(command, sizeof command, "rm -rf %s", fix->directory);
     int rc = system(command);
+    *slot = fix->server;
     free(fix);
     return rc;
 }
@@ -63,9 +76,25 @@ static inline State *open_store(Fixture *fix, const char *workspace, bool read_o
     return state;
 }
 
-/* Runs SQL on the store's file from outside; returns the first value of the last row. */
+static inline const char *server_sql(Fixture *fix, const char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "SET search_path = %s", fix->schema);
+    PQclear(PQexec(fix->server->admin, path));
+    PGresult *result = PQexec(fix->server->admin, text);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail_msg("%s: %s", text, PQresultErrorMessage(result));
+    int last = PQntuples(result) - 1;
+    bool value = last >= 0 && !PQgetisnull(result, last, 0);
+    const char *answer = value ? arena_strdup(&fix->arena, PQgetvalue(result, last, 0)) : NULL;
+    PQclear(result);
+    return answer;
+}
+
+/* Runs SQL on the store from outside; returns the first value of the last row. */
 static inline const char *sql(Fixture *fix, const char *text)
 {
+    if (fix->server != NULL) return server_sql(fix, text);
     sqlite3 *db;
     sqlite3_stmt *stmt;
     const char *value = NULL;
@@ -81,6 +110,16 @@ static inline const char *sql(Fixture *fix, const char *text)
     sqlite3_finalize(stmt);
     sqlite3_close(db);
     return value;
+}
+
+/* As if another openetl had made the store. */
+static inline void set_version(Fixture *fix, int version)
+{
+    char text[96];
+    snprintf(text, sizeof text,
+             fix->server == NULL ? "PRAGMA user_version = %d" : "UPDATE openetl_store SET schema_version = %d",
+             version);
+    sql(fix, text);
 }
 
 static inline void write_file(const char *path, const void *bytes, size_t length)
@@ -100,6 +139,12 @@ static inline void expect_refused(Fixture *fix, bool read_only, ErrCode code, co
     if (strstr(fix->err.message, words) == NULL) fail_msg("no \"%s\" in: %s", words, fix->err.message);
     assert_true(fix->err.fix[0] != '\0');
 }
+
+/* The group once for a file and once for a server, where one is installed. */
+#define RUN_ON_BOTH(tests) (run_on_file(tests) + run_on_server(tests))
+#define run_on_file(tests) cmocka_run_group_tests_name("on SQLite", tests, NULL, NULL)
+#define run_on_server(tests)                                                                                           \
+    (server_find(&(Server){0}) ? cmocka_run_group_tests_name("on PostgreSQL", tests, server_start, server_stop) : 0)
 
 static inline RunRecord run_of(const char *id, int attempt, const char *pipeline)
 {

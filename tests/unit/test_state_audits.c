@@ -73,7 +73,7 @@ static void test_from_version_2(void **slot)
     bool found;
     state_close(open_store(fix, "default", false));
     sql(fix, "DROP TABLE audits");
-    sql(fix, "PRAGMA user_version = 2");
+    set_version(fix, 2);
     fix->state = open_store(fix, "default", false);
     must(state_audit_put(fix->state, &FIRST, &fix->err), &fix->err);
     audit_of(fix, "orders", &found);
@@ -90,5 +90,5 @@ int main(void)
         TEST(test_no_store),
         TEST(test_from_version_2),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_BOTH(tests);
 }

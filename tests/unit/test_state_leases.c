@@ -213,5 +213,5 @@ int main(void)
         TEST(test_lease_cycle),    TEST(test_lease_lapses),        TEST(test_dead_holder), TEST(test_zombie_holder),
         TEST(test_pid_used_again), TEST(test_other_host_and_boot), TEST(test_race),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_BOTH(tests);
 }
