@@ -6,7 +6,7 @@
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
 #   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
-#                  writes bench/results/DATE.json and docs/performance.md; SCALE=0.05 takes about twelve minutes
+#                  writes bench/results/DATE.json and docs/performance.md; about 50 minutes, SCALE=0.05 about ten
 BUILD  ?= build
 DEPS   := build/deps
 CC     ?= gcc

@@ -39,10 +39,12 @@ install_debian() { # PACKAGE
   if command -v "$1" >/dev/null; then return; fi
   if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
   echo "bench: installing Debian package $1"
-  if ! { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-           timeout "$limit" apt-get install -y -qq --no-install-recommends "$1"; } >"$log" 2>&1; then
-    absent "$1" "apt-get install failed" "$log"
-  fi
+  # Every wait has an end: for another one's lock, for the archive, and for the package's own scripts.
+  local apt=(timeout --kill-after=10 "$limit" apt-get -qq -o DPkg::Lock::Timeout=60 -o Acquire::http::Timeout=30 -o Acquire::Retries=2)
+  { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a "${apt[@]}" update &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
+      "${apt[@]}" install -y --no-install-recommends "$1"; } </dev/null >"$log" 2>&1 ||
+    absent "$1" "apt-get failed (exit $?; 124: not done in $limit s)" "$log"
 }
 
 for name in $(sed -n 's/^\[\(.*\)\]$/\1/p' "$requirements"); do make_venv "$name"; done

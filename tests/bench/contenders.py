@@ -4,11 +4,13 @@ settings, and gives the command of one timed run; what must be there before is m
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import database as db
 from database import SCHEMA, SOURCE, Table
 from support.cli import ROOT
 
@@ -66,12 +68,12 @@ class Cell:
     def log(self) -> Path:
         return self.directory / "log"
 
-    def make_table(self, key=False):
+    def make_table(self, key=False, more=""):
         """The source's table, empty, for tools that do not make it themselves."""
-        primary = f", primary key ({', '.join(self.table.key)})" if key else ""
+        more += f", primary key ({', '.join(self.table.key)})" if key else ""
         with self.server.connect(self.database) as conn:
             conn.execute(f"create schema if not exists {SCHEMA}")
-            conn.execute(f"create table {SCHEMA}.{self.table.name} ({self.table.create_columns}{primary})")
+            conn.execute(f"create table {SCHEMA}.{self.table.name} ({self.table.create_columns}{more})")
 
 
 @dataclass
@@ -84,6 +86,8 @@ class Run:
 class Contender:
     name = ""
     floor = False
+    rounds = None  # fewer than the bench's
+    first_factor = 8  # a first load may take so many times openetl's
     venv = None  # a section of requirements.txt
     debian = None  # a Debian package
     jobs: dict = {}  # job → the settings, in words
@@ -177,15 +181,44 @@ class FloorAppend(Contender):
         return cell.table.name
 
 
+class FloorPipeColumns(FloorPipe):
+    name = "floor: COPY to COPY, three columns more"
+    jobs = {"postgres": "the same pipe over a table that has a uuid, a text of 33 characters and a timestamptz more, as openetl's are"}
+
+    def prepare(self, cell):
+        db.make_with_columns(cell.server, cell.table, lambda _: None)
+        cell.make_table(more=", _openetl_id uuid, _openetl_seq text, _openetl_synced_at timestamptz")
+
+    def run(self, cell):
+        source = db.with_columns(cell.table)
+        return Run([BUILT / "floor_pipe", cell.source_url, source, cell.destination_url, self.landed(cell)])
+
+
+class FloorAppendColumns(FloorAppend):
+    name = "floor: append to DuckDB, three columns more"
+    jobs = {"duckdb": "the same with a random uuid, a text of 33 characters that counts and a timestamptz more, as openetl's are"}
+
+    def run(self, cell):
+        run = super().run(cell)
+        return Run([*run.command, "_openetl_id:uuid", "_openetl_seq:seq", "_openetl_synced_at:once"])
+
+
 # ---- openetl
 
 
 class Openetl(Contender):
-    def __init__(self, size):
-        self.name = "openetl" if size == "s" else f"openetl, size {size}"
-        self.size = size
+    """On the default size with all the defaults; and once a group, beside it, on size m and with one reader only."""
+
+    def __init__(self, size="s", readers=None):
+        self.name = "openetl" + ("" if size == "s" else f", size {size}") + (", one reader" if readers == 1 else "")
+        self.size, self.readers = size, readers
+        self.rounds = None if self.name == "openetl" else 1
         ends = {"nothing": "append", "duckdb": "overwrite", "postgres": "overwrite"}
-        self.jobs = {job: f"job size {size}, full_refresh, {write}, else the defaults" for job, write in ends.items()}
+        reading = "" if readers is None else f", read.parallel {readers}"
+        self.jobs = {job: f"job size {size}, full_refresh, {write}{reading}, else the defaults" for job, write in ends.items()}
+        if self.rounds == 1:
+            self.why_not = dict.fromkeys(CHANGES, "measured at full refreshes only")
+            return
         for engine in ("duckdb", "postgres"):
             self.jobs[f"merge-{engine}"] = f"job size {size}, incremental on updated_at, merge, require effectively_once, else the defaults"
             self.jobs[f"dedupe-{engine}"] = (
@@ -211,6 +244,7 @@ class Openetl(Contender):
             "duckdb": f"connector: duckdb\n  config: {{ path: {cell.file} }}",
             "postgres": f'connector: postgres\n  config: {{ url: "{cell.destination_url}" }}',
         }
+        read = "" if self.readers is None else f", read: {{ parallel: {self.readers} }}"
         (cell.directory / "pipeline.yaml").write_text(
             f"""\
 apiVersion: openetl.io/v1alpha1
@@ -230,7 +264,7 @@ apiVersion: openetl.io/v1alpha1
 kind: Pipeline
 metadata: {{ name: bench }}
 spec:
-  source: {{ ref: source, streams: [{{ {stream} }}] }}
+  source: {{ ref: source, streams: [{{ {stream} }}]{read} }}
   destination: {{ ref: destination, namespace: {SCHEMA} }}
   job: {{ size: {self.size}, retries: 0 }}
 """
@@ -293,14 +327,18 @@ class Pgloader(Contender):
         return Run(["pgloader", cell.directory / "table.load"])
 
 
+FILLED = "its first load made its table of 1000 rows, filled up by COPY, for it keeps no state but the table"
+
+
 class Sling(Contender):
-    name, venv = "sling", ["sling"]
+    name, venv = "sling", ["sling", "scanner"]
     jobs = {
         "nothing": "--stdout to a null device (CSV)",
         "duckdb": "full-refresh, copy_method csv_http (the default; arrow_http needs an extension it downloads)",
         "postgres": "full-refresh, COPY (the default)",
-        **{f"merge-{e}": "incremental, primary_key id, update_key updated_at" for e in ("duckdb", "postgres")},
-        **{f"dedupe-{e}": "incremental, primary_key id, update_key id, a custom SQL stream that reads back the repeats" for e in ("duckdb", "postgres")},
+        **{f"merge-{e}": f"incremental, primary_key id, update_key updated_at; {FILLED}" for e in ("duckdb", "postgres")},
+        **{f"dedupe-{e}": "incremental, primary_key id, update_key id, a custom SQL stream that reads back the repeats;"
+           f" {FILLED}" for e in ("duckdb", "postgres")},
     }
     program = VENVS / "sling/lib"
 
@@ -324,7 +362,19 @@ class Sling(Contender):
                 if not (place / file.name).exists():
                     (place / file.name).symlink_to(file)
 
-    def run(self, cell):
+    def first(self, cell):
+        """A whole first load by sling would take many minutes: it makes its table with 1000 rows, the rest is filled in."""
+        run = self.run(cell, f"select * from {self.landed(cell)} where id <= 1000")
+        name = self.landed(cell)
+        if cell.engine == "duckdb":
+            fill = [VENVS / "scanner/bin/python", HERE / "drive_duckdb.py", "fill", cell.source_url, cell.table.name, cell.file, 1000]
+        else:
+            fill = ["sh", "-ec", f'psql -Xqc "copy (select * from {name} where id > 1000) to stdout" "$1" | psql -Xqc "copy {name} from stdin" "$2"',
+                    "sh", cell.source_url, cell.destination_url]
+        quoted = lambda words: " ".join(shlex.quote(str(word)) for word in words)
+        return Run(["sh", "-ec", f"{quoted(run.command)}; {quoted(fill)}"], run.env)
+
+    def run(self, cell, only=None):
         home = cell.directory / "home"
         env = {
             "HOME": home, "SLING_HOME_DIR": home, "SLING_DISABLE_TELEMETRY": "TRUE", "SLING_LOGGING": "NO_COLOR",
@@ -336,13 +386,15 @@ class Sling(Contender):
         command = [self.binary(), "run", "--src-conn", "BENCH_SOURCE"]
         if cell.job == "nothing":
             return Run(["sh", "-c", 'exec "$@" >/dev/null', "sh", *command, "--src-stream", source, "--stdout"], env)
-        if cell.job.startswith("dedupe"):
+        if only:
+            source = only
+        elif cell.job.startswith("dedupe"):
             source = (
                 f"select * from {source} where ({{incremental_where_cond}})"
                 f" or id > (select max(id) from {source}) - {2 * cell.overlap}"
             )
         command += ["--src-stream", source, "--tgt-conn", f"BENCH_{cell.engine.upper()}", "--tgt-object", self.landed(cell)]
-        if cell.keeps_state:
+        if cell.keeps_state and not only:
             update = "updated_at" if cell.job.startswith("merge") else "id"
             command += ["--mode", "incremental", "--primary-key", "id", "--update-key", update]
         else:
@@ -542,8 +594,8 @@ class HandWritten(Contender):
 def contenders() -> list:
     """In the order of their turns."""
     return [
-        FloorRead(), FloorAppend(), FloorPipe(), HandWritten(), Openetl("s"), Openetl("m"), DuckdbScanner(), Pgcopydb(), Pgloader(),
-        Sling(), Dlt(), Rivet(), Meltano(),
+        FloorRead(), FloorAppend(), FloorAppendColumns(), FloorPipe(), FloorPipeColumns(), HandWritten(), Openetl(), Openetl("m"),
+        Openetl(readers=1), DuckdbScanner(), Pgcopydb(), Pgloader(), Sling(), Dlt(), Rivet(), Meltano(),
     ]
 
 

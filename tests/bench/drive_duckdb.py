@@ -1,6 +1,7 @@
 """DuckDB with its PostgreSQL scanner, the extension from a package.
 drive_duckdb.py copy SOURCE_URL TABLE duckdb:PATH|postgresql://…     a table that replaces what was there
 drive_duckdb.py read SOURCE_URL TABLE                                every column decoded and counted
+drive_duckdb.py fill SOURCE_URL TABLE PATH ID                        rows past the id into a table that is there
 drive_duckdb.py merge SOURCE_URL TABLE PATH CURSOR                   staging table and joins, rows past the highest cursor
 drive_duckdb.py dedupe SOURCE_URL TABLE PATH OVERLAP                 staging table and anti-join on the id"""
 
@@ -49,6 +50,13 @@ def read(url, table):
     print(f'{{"rows": {rows}}}')
 
 
+def fill(url, table, path, last):
+    conn = connect(path)
+    attach(conn, url, "source")
+    conn.execute(f"insert into bench.{table} by name from source.bench.{table} where id > {int(last)}")
+    conn.close()
+
+
 def merge(url, table, path, cursor):
     conn = connect(path)
     attach(conn, url, "source")
@@ -73,4 +81,4 @@ def dedupe(url, table, path, overlap):
 
 
 if __name__ == "__main__":
-    {"copy": copy, "read": read, "merge": merge, "dedupe": dedupe}[sys.argv[1]](*sys.argv[2:])
+    {"copy": copy, "read": read, "fill": fill, "merge": merge, "dedupe": dedupe}[sys.argv[1]](*sys.argv[2:])

@@ -4,6 +4,7 @@
  *   serial int bigint date timestamp timestamptz uuid   integers that count, random values
  *   decimal.W.S                                         random, at most 18 digits wide
  *   text.N words.N                                      N random hex digits; one of N words
+ *   seq once                                            as openetl's columns: 33 characters that count, one time
  * Prints {"rows": N}. */
 #include <duckdb.h>
 
@@ -14,7 +15,7 @@
 
 enum { COLUMNS_MAX = 64, TEXT_MAX = 4096 };
 
-typedef enum Kind { SERIAL, INT, BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ, UUID, DECIMAL, TEXT, WORDS } Kind;
+typedef enum Kind { SERIAL, INT, BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ, UUID, DECIMAL, TEXT, WORDS, SEQ, ONCE } Kind;
 
 typedef struct Column {
     char name[64];
@@ -22,8 +23,8 @@ typedef struct Column {
     int size, scale;
 } Column;
 
-static const char *const KINDS[] = {"serial",      "int",  "bigint",  "date", "timestamp",
-                                    "timestamptz", "uuid", "decimal", "text", "words"};
+static const char *const KINDS[] = {"serial", "int",     "bigint", "date",  "timestamp", "timestamptz",
+                                    "uuid",   "decimal", "text",   "words", "seq",       "once"};
 
 static uint64_t state = 88172645463325252u;
 
@@ -69,6 +70,7 @@ static duckdb_logical_type column_type(const Column *column)
     case TIMESTAMP:
         return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP);
     case TIMESTAMPTZ:
+    case ONCE:
         return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP_TZ);
     case UUID:
         return duckdb_create_logical_type(DUCKDB_TYPE_UUID);
@@ -76,6 +78,7 @@ static duckdb_logical_type column_type(const Column *column)
         return duckdb_create_decimal_type((uint8_t)column->size, (uint8_t)column->scale);
     case TEXT:
     case WORDS:
+    case SEQ:
         break;
     }
     return duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
@@ -83,8 +86,8 @@ static duckdb_logical_type column_type(const Column *column)
 
 static const char *type_name(const Column *column, char out[32])
 {
-    static const char *const NAMES[] = {"bigint",      "integer", "bigint",  "date",    "timestamp",
-                                        "timestamptz", "uuid",    "decimal", "varchar", "varchar"};
+    static const char *const NAMES[] = {"bigint", "integer", "bigint",  "date",    "timestamp", "timestamptz",
+                                        "uuid",   "decimal", "varchar", "varchar", "varchar",   "timestamptz"};
     if (column->kind != DECIMAL) return NAMES[column->kind];
     snprintf(out, 32, "decimal(%d, %d)", column->size, column->scale);
     return out;
@@ -110,6 +113,18 @@ static void fill_words(const Column *column, duckdb_vector vector, idx_t rows)
     for (idx_t i = 0; i < rows; i++) {
         int length = snprintf(text, sizeof text, "word %d", (int)(next() % (uint64_t)column->size));
         duckdb_vector_assign_string_element_len(vector, i, text, (idx_t)length);
+    }
+}
+
+static void fill_seq(duckdb_vector vector, idx_t rows, int64_t first)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    char text[] = "0000000000000001.0000000000000000";
+    for (idx_t i = 0; i < rows; i++) {
+        uint64_t low = (uint64_t)first + i;
+        for (int k = 32; k > 16; k--, low >>= 4)
+            text[k] = DIGITS[low & 15];
+        duckdb_vector_assign_string_element_len(vector, i, text, sizeof text - 1);
     }
 }
 
@@ -168,6 +183,13 @@ static void fill(const Column *column, duckdb_vector vector, idx_t rows, int64_t
         break;
     case WORDS:
         fill_words(column, vector, rows);
+        break;
+    case SEQ:
+        fill_seq(vector, rows, first);
+        break;
+    case ONCE:
+        for (idx_t i = 0; i < rows; i++)
+            wide[i] = 1704067200000000;
         break;
     }
 }

@@ -54,21 +54,22 @@ def proportional(pid: int) -> int:
     return 0
 
 
+def stat_fields(pid: int) -> list | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
+def own_cpu(pid: int) -> float:
+    stat = stat_fields(pid)
+    return 0.0 if stat is None else (int(stat[11]) + int(stat[12])) / TICK
+
+
 def server_cpu(pid: int) -> float:
     """Seconds of the server so far: the postmaster, the children it has reaped, and those that live."""
-
-    def fields(of):
-        try:
-            return Path(f"/proc/{of}/stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            return None
-
-    total = 0
-    for one in tree(pid):
-        stat = fields(one)
-        if stat is not None:
-            total += int(stat[11]) + int(stat[12]) + (int(stat[13]) + int(stat[14]) if one == pid else 0)
-    return total / TICK
+    reaped = stat_fields(pid)
+    return sum(map(own_cpu, tree(pid))) + (0 if reaped is None else (int(reaped[13]) + int(reaped[14])) / TICK)
 
 
 class MemorySampler(threading.Thread):
@@ -87,21 +88,25 @@ class MemorySampler(threading.Thread):
                 return
 
 
-class StatementSampler(threading.Thread):
-    """The longest time one statement was active in the source's database."""
+class SourceSampler(threading.Thread):
+    """The longest time one statement was active in the source's database, and the processor time of its sessions: of each as
+    it was last seen, so that up to a tenth of a second a session is missed."""
 
-    SQL = """select coalesce(max(extract(epoch from clock_timestamp() - query_start)), 0) from pg_stat_activity
-             where datname = %s and state = 'active' and backend_type = 'client backend' and pid <> pg_backend_pid()"""
+    SQL = """select pid, case when state = 'active' and backend_type = 'client backend'
+                              then extract(epoch from clock_timestamp() - query_start) else 0 end::float8
+             from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"""
 
     def __init__(self, server, database):
         super().__init__(daemon=True)
-        self.server, self.database, self.longest = server, database, 0.0
+        self.server, self.database, self.longest, self.cpu = server, database, 0.0, {}
         self.done = threading.Event()
 
     def run(self):
         with self.server.connect() as conn:
             while not self.done.wait(1 / SOURCE_HZ):
-                self.longest = max(self.longest, float(conn.execute(self.SQL, (self.database,)).fetchone()[0]))
+                for pid, seconds in conn.execute(self.SQL, (self.database,)).fetchall():
+                    self.longest = max(self.longest, seconds or 0.0)
+                    self.cpu[pid] = max(self.cpu.get(pid, 0.0), own_cpu(pid))
 
 
 def end_group(process):
@@ -124,8 +129,8 @@ def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
     output = Path(log)
     wal, cpu_server = server.wal_position(), server_cpu(server.process.pid)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    statements = StatementSampler(server, source)
-    statements.start()
+    at_source = SourceSampler(server, source)
+    at_source.start()
     with open(output, "wb") as out, open(f"{output}.err", "wb") as err:
         begun = time.monotonic()
         process = subprocess.Popen(
@@ -142,7 +147,7 @@ def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
         finally:
             end_group(process)
         wall = time.monotonic() - begun
-    for sampler in (memory, statements):
+    for sampler in (memory, at_source):
         sampler.done.set()
         sampler.join()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -150,9 +155,10 @@ def run(command, server, source, cwd, env=None, timeout=None, log=None) -> dict:
         "wall_s": round(wall, 3),
         "cpu_s": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 3),
         "server_cpu_s": round(server_cpu(server.process.pid) - cpu_server, 3),
+        "source_cpu_s": round(sum(at_source.cpu.values()), 3),
         "peak_bytes": memory.peak,
         "processes": memory.most,
-        "source_statement_s": round(statements.longest, 2),
+        "source_statement_s": round(at_source.longest, 2),
         "wal_bytes": server.wal_position() - wal,
     }
     if timed_out:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import plot
+import targets
+from targets import Results, fastest_other, is_openetl
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 JOBS = {
@@ -14,44 +16,12 @@ JOBS = {
     "dedupe-duckdb": "Append with dedupe into DuckDB: half the incoming rows are repeats",
     "dedupe-postgres": "Append with dedupe into PostgreSQL: half the incoming rows are repeats",
 }
-FLOORS = {"nothing": ["floor: COPY to nothing"], "duckdb": ["floor: COPY to nothing", "floor: append to DuckDB"],
-          "postgres": ["floor: COPY to COPY"]}
-HAND = "hand-written SQL"
-MEMORY_TARGET = 128 * 2**20
-VARIANTS = ("openetl", "openetl, size m")
-TARGETS = """What missed its target is bold. The floor of a full refresh to DuckDB is the slower of reading and appending; of merge and
-dedupe it is the hand-written SQL. *Floor × it* is how many times the rows/s of the fastest other tool the floor itself reaches: where
-that is below 1.5, openetl cannot be 1.5 times as fast by this way of reading."""
-
-
-class Results:
-    def __init__(self, results):
-        self.all = results
-        self.cells = results["cells"]
-
-    def groups(self):
-        seen = dict.fromkeys((c["job"], c["table"]) for c in self.cells)
-        return [(job, table, [c for c in self.cells if (c["job"], c["table"]) == (job, table)]) for job, table in seen]
-
-    def wall(self, job, table, contender):
-        """Seconds, or None where there is no correct result."""
-        for c in self.cells:
-            if (c["job"], c["table"], c["contender"]) == (job, table, contender) and c["status"] == "ok" and "median" in c:
-                return c["median"]["wall_s"]
-        return None
-
-    def floor(self, job, table):
-        """The slower of the job's floors, in seconds; the hand-written SQL for jobs that change rows."""
-        walls = [self.wall(job, table, name) for name in FLOORS.get(job, [HAND])]
-        return None if None in walls else max(walls)
-
-    def fastest_other(self, cells):
-        good = [c for c in cells if c["status"] == "ok" and not c["floor"] and not is_openetl(c) and "median" in c]
-        return min(good, key=lambda c: c["median"]["wall_s"], default=None)
-
-
-def is_openetl(cell):
-    return cell["contender"].startswith("openetl")
+TARGETS = """Of openetl with its defaults on size s; what missed its target is bold. *Against the floor*: to nothing the share of its
+rows/s; to DuckDB the time over that of the slower of reading and appending; to PostgreSQL the time over that of COPY to COPY; for
+merge and dedupe the time over that of the hand-written SQL. *With the columns*: the same against the floor that writes
+openetl's three columns too, so what those cost is not in it; no target. *Ahead*: openetl's rows/s over those of the fastest other
+tool; `>` where that one was stopped. *The floor's*: the same of the floor: where that is below 1.5, no reader of this kind can be ahead
+so far. To DuckDB the memory is with DuckDB's buffer pool, which is 128 MiB on size s."""
 
 
 def mib(count):
@@ -68,120 +38,118 @@ def table(head, rows):
 
 def machine(all):
     m, v = all["machine"], all["versions"]
-    loads = f"{m['load_at_start'][0]} before, {m.get('load_at_end', ['?'])[0]} after"
     settings = ", ".join(f"`{k}={w}`" for k, w in all["server_settings"].items() if k in (
         "fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size"))
     said = (
         f"{all['date']}, scale {all['scale']:g}, {all['rounds']} round{'s' if all['rounds'] > 1 else ''}, seed {all['seed']}; the whole took"
         f" {all.get('took_s', 0) / 60:.0f} minutes. {m['processor']}, {m['cores']} cores shared by server and contender,"
-        f" {m['memory_gib']} GiB, {m['system']}, Linux {m['kernel']}; load {loads}. PostgreSQL {v['postgres']} with {settings}; the sources"
-        f" lie in its cache or the system's. DuckDB {v['duckdb']}. openetl at commit {v['openetl_commit']}."
+        f" {m['memory_gib']} GiB, {m['system']}, Linux {m['kernel']}; {loads(all['parts'])}. PostgreSQL {v['postgres']} with {settings}; the"
+        f" sources lie in its cache or the system's. DuckDB {v['duckdb']}. openetl at commit {v['openetl_commit']}."
+        f" Another tool was stopped where it took longer than {all['cut']:g} times openetl's own time in the group (and {all['cut_least_s']:g} s); one"
+        f" slower than {all['slow']:g} times it had one round, unless it was the fastest other."
     )
     if all["scale"] < 1:
         said += "\n\n**This is a short run.** What every program needs to start weighs more in it than in a full one."
-    return said
+    return said + parts_of(all["parts"])
 
 
-def targets(r):
-    """(what, where, limit, reached by openetl s, by size m, met) of every target that the results can answer."""
-    found = []
-    for job, name, cells in r.groups():
-        floor, other = r.floor(job, name), r.fastest_other(cells)
-        for variant in VARIANTS:
-            wall = r.wall(job, name, variant)
-            measured = any(c["contender"] == variant for c in cells)
-            if not measured:
-                continue
-            place = f"{job}, {name}"
-            if floor is not None:
-                what, limit = {
-                    "nothing": ("share of the floor's rows/s", ("at least", 0.9)),
-                    "duckdb": ("time over the slower floor's", ("at most", 1.25)),
-                    "postgres": ("time over the pipe's", ("at most", 1.2)),
-                }.get(job, ("time over the hand-written SQL's", ("at most", 1.5)))
-                value = None if wall is None else floor / wall if job == "nothing" else wall / floor
-                found.append((what, place, variant, limit, value))
-            if other is not None:
-                value = None if wall is None else other["median"]["wall_s"] / wall
-                found.append((f"rows/s over the fastest other's ({other['contender']})", place, variant, ("at least", 1.5), value))
-            peak = next((c["median"]["peak_bytes"] for c in cells if c["contender"] == variant and "median" in c), None)
-            if variant == "openetl":
-                found.append(("peak memory, MiB", place, variant, ("at most", MEMORY_TARGET / 2**20), peak and peak / 2**20))
-    return found
+def loads(parts):
+    return f"load {parts[0]['load_at_start'][0]} before, {parts[-1].get('load_at_end', ['?'])[0]} after"
 
 
-def is_met(limit, value):
-    if value is None:
-        return None
-    return value >= limit[1] if limit[0] == "at least" else value <= limit[1]
+def parts_of(parts):
+    """Said where the results were put together from several invocations."""
+    if len(parts) == 1:
+        return ""
+    rows = [[p["date"], p["openetl_commit"], f"{p.get('took_s', 0) / 60:.0f}", f"{p['load_at_start'][0]}", ", ".join(p["groups"])] for p in parts]
+    return "\n\nMeasured in several invocations; a group measured again replaces the earlier one:\n\n" + table(
+        ["at", "openetl's commit", "minutes", "load before", "groups"], rows)
 
 
-def cell_of(found, place, kind, variant):
-    for what, where, who, limit, value in found:
-        if where == place and who == variant and what.startswith(kind):
-            shown = "no correct result" if value is None else f"{value:.0f}" if "MiB" in what else f"{value:.2f}"
-            return shown if is_met(limit, value) else f"**{shown}**"
-    return ""
+def marked(target):
+    return "" if target is None else target.shown() if target.met else f"**{target.shown()}**"
 
 
-def target_table(r, found):
-    """A row a job and table; what missed its target is bold."""
+def answer(target):
+    return "" if target is None else "yes" if target.met else f"**no**{': ' + target.note if target.note else ''}"
+
+
+def target_summary(every):
+    rows = []
+    for kind, how, limit in dict.fromkeys((t.kind, t.how, t.limit) for t in every):
+        mine = [t for t in every if (t.kind, t.limit) == (kind, limit)]
+        met, known = [t for t in mine if t.met], [t for t in mine if t.value is not None]
+        worst, best = (f(known, key=lambda t: t.value if how == "at most" else -t.value, default=None) for f in (max, min))
+        ends = [f"{t.shown()} ({t.place})" if t else "–" for t in (worst, best)]
+        forbidden = sum(bool(t.note) for t in mine if not t.met)
+        state = "yes" if len(met) == len(mine) else f"**in {len(met)} of {len(mine)}**" + (f"; in {forbidden} the floor forbids it" if forbidden else "")
+        rows.append([kind, f"{how} {limit:g}", state, *ends])
+    return table(["target", "", "met", "worst", "best"], rows).replace("---:", "---")
+
+
+def target_table(r):
+    """A row a job and table."""
     rows = []
     for job, name, cells in r.groups():
-        place, other, floor = f"{job}, {name}", r.fastest_other(cells), r.floor(job, name)
-        kind = {"nothing": "share of the floor"}.get(job, "time over the")
-        wanted = {"nothing": "≥ 0.9 of rows/s", "duckdb": "≤ 1.25 × time", "postgres": "≤ 1.2 × time"}.get(job, "≤ 1.5 × time")
-        best = "" if other is None or floor is None else f"{other['median']['wall_s'] / floor:.2f}"
+        t = targets.of_group(r, job, name, cells)
+        mine, other, floor = r.cell(job, name, "openetl"), fastest_other(cells), r.floor(job, name)
+        columns = targets.distance(r, job, name, mine and mine["median"]["wall_s"], targets.FLOORS_WITH_COLUMNS)
+        variants = [targets.distance(r, job, name, r.wall(job, name, v)) for v in targets.VARIANTS]
+        shown = ["" if v is None else f"{v:.2f}" for v in (columns, *variants)]
+        limit = f"{'≥' if t['distance'].how == 'at least' else '≤'} {t['distance'].limit:g}"
         rows.append([
-            place, wanted, *(cell_of(found, place, kind, v) for v in VARIANTS), other["contender"] if other else "none",
-            *(cell_of(found, place, "rows/s over", v) for v in VARIANTS), best, cell_of(found, place, "peak", "openetl"),
+            f"{job}, {name}", limit, marked(t["distance"]), answer(t["distance"]), *shown, other[0] if other else "none",
+            marked(t.get("ahead")), answer(t.get("ahead")), f"{other[1] / floor:.2f}" if other and floor and not other[2] else "",
+            marked(t["statement"]), f"{mine['median'].get('source_cpu_s', 0):,.1f}" if mine else "", marked(t["memory"]),
         ])
-    head = ["job, table", "against the floor", "openetl", "size m", "fastest other", "openetl × it (≥ 1.5)", "size m × it", "floor × it",
-            "openetl peak MiB (≤ 128)"]
+    head = ["job, table", "target", "against the floor", "met", "with the columns", "one reader", "size m", "fastest other",
+            "ahead (≥ 1.5)", "met", "the floor's", "longest statement s (≤ 30)", "source CPU s", "peak MiB (≤ 128; to DuckDB 256)"]
     return table(head, rows)
 
 
-def reading(r, found):
-    """What the figures say, without adjectives that they do not carry."""
+def remarks(r):
+    """Who is faster, who failed, who was stopped."""
     lines = []
-    kinds = dict.fromkeys((what.partition(" (")[0], variant) for what, _, variant, _, _ in found)
-    for kind, variant in kinds:
-        mine = [f for f in found if f[0].partition(" (")[0] == kind and f[2] == variant]
-        met = sum(is_met(f[3], f[4]) is True for f in mine)
-        values = [f for f in mine if f[4] is not None]
-        if not values:
-            lines.append(f"- {variant}, {kind}: no correct result in {len(mine)} places.")
-            continue
-        low, high = min(values, key=lambda f: f[4]), max(values, key=lambda f: f[4])
-        digits = 0 if "MiB" in kind else 2
-        lines.append(
-            f"- {variant}, {kind} ({mine[0][3][0]} {mine[0][3][1]:g}): met in {met} of {len(mine)} places; from {low[4]:.{digits}f}"
-            f" ({low[1]}) to {high[4]:.{digits}f} ({high[1]})."
-        )
     for job, name, cells in r.groups():
-        ours = [c for c in cells if is_openetl(c) and c["status"] == "ok"]
-        other = r.fastest_other(cells)
-        if ours and other:
-            best = min(ours, key=lambda c: c["median"]["wall_s"])
-            if best["median"]["wall_s"] > other["median"]["wall_s"]:
-                lines.append(
-                    f"- {other['contender']} is faster than openetl at {job}, {name}:"
-                    f" {other['median']['wall_s']:.2f} s against {best['median']['wall_s']:.2f} s."
-                )
-    unlucky = [c for c in r.cells if c["status"] in ("wrong", "failed", "timeout")]
-    for c in unlucky:
-        lines.append(f"- {c['contender']}, {c['job']}, {c['table']}: {STATUS[c['status']]}: {shorten(c['reason'])}.")
+        mine, other = r.wall(job, name, "openetl"), fastest_other(cells)
+        if mine and other and other[1] < mine:
+            lines.append(f"- {other[0]} is faster than openetl at {job}, {name}: {other[1]:.2f} s against {mine:.2f} s.")
+    unlucky = [c for c in r.cells if c["status"] in STATUS]
+    for status in STATUS:
+        for c in unlucky:
+            if c["status"] == status:
+                lines.append(f"- {c['contender']}, {c['job']}, {c['table']}: {STATUS[status]}{shorten(c['reason'])}.")
     if not unlucky:
         lines.append("- Every run of every contender ended, and its result was right.")
     return "\n".join(lines)
 
 
-STATUS = {"wrong": "its result was wrong", "failed": "it failed", "timeout": "it did not end"}
+STATUS = {"wrong": "its result was wrong: ", "failed": "it failed: ", "timeout": "it did not end: ", "stopped": ""}
 
 
 def shorten(text, most=240):
     text = " ".join(str(text).split()).rstrip(".")
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def growth_part(r):
+    growth = r.all.get("growth")
+    if not growth:
+        return []
+    rows = []
+    for job, g in growth.items():
+        for p in g["points"]:
+            wall = p.get("wall_s")
+            rows.append([
+                f"{job}", f"{p['rows']:,}", f"{wall:,.2f}" if wall else f"**{p['status']}**: {shorten(p['reason'])}",
+                f"{p['rows'] / wall:,.0f}" if wall else "", mib(p["peak_bytes"]) if wall else "", len(p["runs"]),
+            ])
+    found = [[t.place.partition(", ")[2], marked(t), answer(t)] for t in targets.of_growth(growth)]
+    return [
+        "### Growth", "openetl with its defaults, full refresh of the first rows of `narrow`. The exponent is the slope of log time over"
+        " log rows by least squares, nothing subtracted; 1 is time that grows as the rows do.",
+        table(["", "exponent (≤ 1.05)", "met"], found), table(["", "rows", "seconds", "rows/s", "peak MiB", "runs"], rows),
+    ]
 
 
 def group_table(cells, r, job, name):
@@ -190,20 +158,26 @@ def group_table(cells, r, job, name):
     for c in cells:
         if c["status"] in ("none", "absent"):
             continue
+        if "bound" in c:
+            over, under = c["bound"]["wall_s_over"], c["bound"]["rows_per_s_under"]
+            times = "" if floor is None else f"> {over / floor:.2f}"
+            rows.append([c["contender"], f"> {over:,.1f}", f"< {under:,}", "", times, *[""] * 6,
+                         f"**stopped** at {c['bound']['times_openetl_over']:.1f} × openetl's time"])
+            continue
         if "median" not in c:
-            rows.append([c["contender"], *["–"] * 9, f"**{c['status']}**"])
+            rows.append([c["contender"], *["–"] * 10, f"**{c['status']}**"])
             continue
         m = c["median"]
-        times = "" if floor is None or (c["floor"] and job not in ("duckdb",)) else f"{m['wall_s'] / floor:.2f}"
+        times = "" if floor is None else f"{m['wall_s'] / floor:.2f}"
         state = {"ok": "right"}.get(c["status"], f"**{c['status']}**")
         rounds = len([x for x in c["runs"] if not x.get("failed") and not x.get("timeout")])
         rows.append([
             c["contender"], f"{m['wall_s']:,.2f}", f"{m['rows_per_s']:,}", f"{m['mb_per_s']:,}", times, mib(m["peak_bytes"]),
-            f"{m['cpu_s']:,.2f}", f"{m['server_cpu_s']:,.2f}", f"{m['source_statement_s']:,.1f}",
+            f"{m['cpu_s']:,.2f}", f"{m['server_cpu_s']:,.2f}", f"{m.get('source_cpu_s', 0):,.2f}", f"{m['source_statement_s']:,.1f}",
             f"{m['written_bytes'] / 1e6:,.0f}", state if rounds == r.all["rounds"] else f"{state}, {rounds} of {r.all['rounds']} rounds",
         ])
     return table(
-        ["", "seconds", "rows/s", "MB/s", "× floor", "peak MiB", "CPU s", "server CPU s", "longest statement s", "MB written", "result"], rows
+        ["", "seconds", "rows/s", "MB/s", "× floor", "peak MiB", "CPU s", "server CPU s", "of it source", "longest statement s", "MB written", "result"], rows
     )
 
 
@@ -227,9 +201,10 @@ def sizes(r):
 
 def body(results, path):
     r = Results(results)
-    found = targets(r)
-    parts = [machine(results), f"All figures, of every run: `bench/results/{Path(path).name}`.", "![Rows a second, by job and table](performance.svg)",
-             "### Reading", reading(r, found), "### Targets", TARGETS, target_table(r, found)]
+    parts = [
+        machine(results), f"All figures, of every run: `bench/results/{Path(path).name}`.", "![Rows a second, by job and table](performance.svg)",
+        "### Targets", TARGETS, target_summary(targets.every(r)), target_table(r), *growth_part(r), "### Remarks", remarks(r),
+    ]
     for job, title in JOBS.items():
         mine = [(name, cells) for j, name, cells in r.groups() if j == job]
         if not mine:

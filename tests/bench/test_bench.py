@@ -10,6 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import database as db  # noqa: E402
+import growth  # noqa: E402
+import targets  # noqa: E402
 
 TABLE = db.Table("t", 3, ["id"], [
     db.Column("id", "bigint", "i", "int", "serial"),
@@ -95,3 +97,48 @@ def test_a_wrong_row_is_seen(both, column, change):
     with duckdb.connect(str(path)) as conn:
         conn.execute(change)
     assert f"{column}: " in db.difference(expected, db.duckdb_sums(path, "t", TABLE))
+
+
+# ---- what the page says
+
+
+def cell(contender, wall=None, **more):
+    found = {"job": "duckdb", "table": "t", "contender": contender, "floor": contender.startswith("floor"), "status": "ok", "runs": []}
+    if wall is not None:
+        found["median"] = {"wall_s": wall, "source_statement_s": 1.0, "peak_bytes": 200 * 2**20}
+    return found | more
+
+
+def group_targets(*cells):
+    r = targets.Results({"cells": list(cells)})
+    return targets.of_group(r, "duckdb", "t", r.cells)
+
+
+FLOORS = (cell("floor: COPY to nothing", 8.0), cell("floor: append to DuckDB", 10.0), cell("openetl", 12.0))
+
+
+def test_openetl_is_measured_against_the_slower_floor_and_the_fastest_other():
+    found = group_targets(*FLOORS, cell("slow", 30.0), cell("fast", 15.0), cell("wrong", 1.0, status="wrong"))
+    assert (found["distance"].value, found["distance"].met) == (1.2, True)
+    assert (found["ahead"].value, found["ahead"].met, found["ahead"].over) == (1.25, False, False)
+    assert found["ahead"].note == ""  # the floor is at 1.5: it allows it
+    assert (found["memory"].value, found["memory"].limit, found["memory"].met) == (200, 256, True)
+
+
+def test_a_stopped_tool_gives_a_bound_and_no_figure():
+    stopped = cell("stopped", status="stopped", bound={"wall_s_over": 48.0, "rows_per_s_under": 10})
+    found = group_targets(*FLOORS, stopped)
+    assert (found["ahead"].shown(), found["ahead"].met) == ("> 4.00", True)
+    assert group_targets(*FLOORS, stopped, cell("fast", 24.0))["ahead"].shown() == "2.00"
+
+
+def test_a_target_without_a_right_result_is_not_met():
+    found = group_targets(*FLOORS[:2], cell("openetl", 1.0, status="wrong"), cell("fast", 15.0))
+    assert [t.met for t in found.values()] == [False] * 4
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.2])
+def test_the_exponent_of_growth_is_that_of_the_points(power):
+    points = [(rows, 3e-7 * rows**power) for rows in (10**6, 2 * 10**6, 5 * 10**6, 2 * 10**7)]
+    assert growth.exponent(points) == pytest.approx(power)
+    assert growth.exponent(points[:1]) is None
