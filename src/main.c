@@ -11,6 +11,7 @@
     X(runs)                                                                                                            \
     X(checkpoints)                                                                                                     \
     X(status)                                                                                                          \
+    X(reconcile)                                                                                                       \
     X(state_show)                                                                                                      \
     X(state_reset)                                                                                                     \
     X(connector_list)                                                                                                  \

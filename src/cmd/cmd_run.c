@@ -2,8 +2,10 @@
 #include "base/log.h"
 #include "cmd/guard.h"
 #include "cmd/planning.h"
+#include "cmd/reconciling.h"
 #include "engine/engine.h"
 #include "report/progress.h"
+#include "report/reconcile_report.h"
 #include "report/run_report.h"
 
 #include <unistd.h>
@@ -16,6 +18,7 @@ typedef struct RunCommand {
     int64_t wait_us;
     Stop stop;
     json_t *results; /* under --output json */
+    int check_code;  /* of a check after a run: the data is committed all the same */
 } RunCommand;
 
 /* ---- what to run ---- */
@@ -137,6 +140,48 @@ static void print_summary(const RunCommand *run, EngineCall *call, const Err *fa
     fflush(stdout);
 }
 
+/* ---- the check after it: checks.reconcile ---- */
+
+static void tell_check(RunCommand *run, Reconciling *check)
+{
+    const char *name = check->pipeline->name;
+    if (!check->result.agrees) {
+        run->check_code = ANSWER_NO;
+        log_warn("%s: committed, but source and destination differ: openetl reconcile %s", name, name);
+    }
+    if (wants_json(run->invocation)) {
+        json_t *last = json_array_get(run->results, json_array_size(run->results) - 1);
+        json_object_set_new(last, "reconcile", reconcile_json(name, &check->result));
+        return;
+    }
+    reconciling_print(check);
+    fflush(stdout);
+}
+
+/* What was committed stays, whatever the check says; the exit code is the check's. */
+static void check_pipeline(RunCommand *run, const Resource *pipeline)
+{
+    Err err;
+    bool due = false;
+    int64_t every_us = pipeline->pipeline.reconcile_every_us;
+    if (every_us == 0) return;
+    Reconciling check = {
+        .invocation = run->invocation,
+        .state = run->planning.state,
+        .given = &run->planning.given,
+        .stored = &run->planning.stored,
+        .pipeline = pipeline,
+        .stop = &run->stop,
+    };
+    if (!reconcile_due(run->planning.state, pipeline->name, every_us, &due, &err) ||
+        (due && !reconciling_run(&check, &err))) {
+        err_print(stderr, &err);
+        run->check_code = err_exit_code(err.code);
+    } else if (due) {
+        tell_check(run, &check);
+    }
+}
+
 static int run_pipeline(RunCommand *run, const Resource *pipeline)
 {
     Err err;
@@ -156,6 +201,7 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
         code = err_exit_code(err.code);
     }
     arena_release(&call->arena);
+    if (ok && !stop_asked(&run->stop)) check_pipeline(run, pipeline);
     return code;
 }
 
@@ -169,7 +215,7 @@ static int run_pipelines(RunCommand *run)
     if (i < run->pipeline_count && code == ANSWER_DONE) code = err_exit_code(ERR_STOPPED);
     for (; i < run->pipeline_count; i++)
         log_warn("%s was not run", run->pipelines[i]->name);
-    return code;
+    return code == ANSWER_DONE ? run->check_code : code;
 }
 
 static int run_run(Invocation *invocation)

@@ -9,7 +9,8 @@ static bool read_pipeline(Invocation *invocation, State *state, const Resource *
     RunList runs;
     *status = (PipelineStatus){.pipeline = pipeline->name, .resource = &pipeline->pipeline};
     if (!state_runs(state, pipeline->name, 0, INT64_MAX, RUNS_LOOKED_AT, invocation->arena, &runs, err) ||
-        !state_last_commits(state, pipeline->name, invocation->arena, &status->commits, err))
+        !state_last_commits(state, pipeline->name, invocation->arena, &status->commits, err) ||
+        !state_reconciles(state, pipeline->name, invocation->arena, &status->reconciles, err))
         return false;
     if (runs.count > 0) status->last = &runs.items[0];
     for (int i = 0; i < runs.count && status->last_success == NULL; i++)

@@ -1,5 +1,6 @@
 #include "cmd/common.h"
 
+#include "base/fs.h"
 #include "config/suggest.h"
 #include "report/text.h"
 
@@ -74,6 +75,14 @@ bool command_state(Invocation *invocation, bool read_only, State **state, Err *e
     if (!state_open(invocation->settings.state, invocation->settings.workspace, read_only, state, err)) return false;
     arena_defer(invocation->arena, close_state, *state);
     return true;
+}
+
+const char *command_spill_directory(const Invocation *invocation)
+{
+    const char *given = getenv("TMPDIR");
+    if (given != NULL && given[0] != '\0') return given;
+    const char *beside = fs_dir_of(invocation->settings.state, invocation->arena);
+    return fs_is_dir(beside) ? beside : "/tmp";
 }
 
 bool command_files(Invocation *invocation, ResourceSet *set, Err *err)

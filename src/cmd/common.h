@@ -28,6 +28,8 @@ bool wants_json(const Invocation *invocation);
 bool command_limit(const Invocation *invocation, int fallback, int *limit, Err *err);
 
 bool command_state(Invocation *invocation, bool read_only, State **state, Err *err);
+/* Where files go that are too large for memory: TMPDIR, or beside the state store where that is a file, or /tmp. */
+const char *command_spill_directory(const Invocation *invocation);
 /* The resources of -f; RESOURCE_INVALID when they hold none. Without -f an empty set. */
 bool command_files(Invocation *invocation, ResourceSet *set, Err *err);
 /* -f's resources before the stored ones: what a name may refer to. */

@@ -151,6 +151,20 @@ static const FieldRule JOB_FIELDS[] = {
 };
 static const FieldTable JOB_TABLE = FIELD_TABLE(JOB_FIELDS);
 
+static const FieldRule RECONCILE_FIELDS[] = {
+    {.name = "every",
+     .kind = FIELD_DURATION,
+     .required = true,
+     .at = PIPELINE_AT(reconcile_every_us),
+     .least = 1000000},
+};
+static const FieldTable RECONCILE_TABLE = FIELD_TABLE(RECONCILE_FIELDS);
+
+static const FieldRule CHECKS_FIELDS[] = {
+    {.name = "reconcile", .kind = FIELD_MAP, .table = &RECONCILE_TABLE},
+};
+static const FieldTable CHECKS_TABLE = FIELD_TABLE(CHECKS_FIELDS);
+
 static const FieldRule PIPELINE_FIELDS[] = {
     {.name = "schedule", .kind = FIELD_OWN, .read = read_schedule},
     {.name = "source", .kind = FIELD_MAP, .required = true, .table = &SOURCE_TABLE},
@@ -158,7 +172,7 @@ static const FieldRule PIPELINE_FIELDS[] = {
     {.name = "delivery", .kind = FIELD_MAP, .table = &DELIVERY_TABLE},
     {.name = "job", .kind = FIELD_MAP, .table = &JOB_TABLE},
     {.name = "onDrift", .kind = FIELD_LATER},
-    {.name = "checks", .kind = FIELD_LATER},
+    {.name = "checks", .kind = FIELD_MAP, .table = &CHECKS_TABLE},
     {.name = "alerts", .kind = FIELD_LATER},
 };
 static const FieldTable PIPELINE_TABLE = FIELD_TABLE(PIPELINE_FIELDS);

@@ -85,10 +85,11 @@ typedef struct PipelineResource {
     int64_t resume_point_timeout_us; /* default 1 m */
     JobSize size;                    /* default s */
     bool has_size;
-    const char *pool;   /* default "default" */
-    int retries;        /* default 3 */
-    int64_t chunk_rows; /* source.read.chunkRows; 0: default */
-    int parallel;       /* source.read.parallel; 0: default */
+    const char *pool;           /* default "default" */
+    int retries;                /* default 3 */
+    int64_t chunk_rows;         /* source.read.chunkRows; 0: default */
+    int parallel;               /* source.read.parallel; 0: default */
+    int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */
 } PipelineResource;
 
 typedef enum ResourceKind { RESOURCE_CONNECTION, RESOURCE_PIPELINE, RESOURCE_KIND_COUNT } ResourceKind;

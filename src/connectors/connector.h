@@ -123,7 +123,8 @@ typedef struct ReadSpec {
     uint64_t seq_floor;
     uint64_t read_number; /* grows by one each read of the stream; the high half of _openetl_seq where the source
                                * has no position of its own */
-    int64_t batch_rows;   /* targets of the builder */
+    bool any_order;     /* the read is gone through whole and never resumed: rows come in whatever order is cheapest */
+    int64_t batch_rows; /* targets of the builder */
     size_t batch_bytes;
     int64_t chunk_rows; /* rows a statement, where the source reads in keyset chunks */
     Stop *stop;

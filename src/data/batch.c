@@ -276,6 +276,17 @@ bool seq_parse_high(const char *text, uint64_t *high)
     return end == text + 16 && *end == '-' && strlen(text) == SEQ_TEXT_BYTES;
 }
 
+bool seq_parse(const char *text, size_t length, Seq *seq)
+{
+    char copy[SEQ_TEXT_BYTES + 1], *end;
+    if (length != SEQ_TEXT_BYTES) return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    if (!seq_parse_high(copy, &seq->high)) return false;
+    seq->low = strtoull(copy + 17, &end, 16);
+    return end == copy + length;
+}
+
 void seq_format(Seq seq, char out[SEQ_TEXT_BYTES + 1])
 {
     static const char DIGITS[] = "0123456789ABCDEF";

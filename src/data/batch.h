@@ -68,6 +68,8 @@ static inline Seq batch_seq(const Batch *batch, int64_t row)
 }
 /* 33 characters and a NUL: "%016llX-%016llX". */
 void seq_format(Seq seq, char out[SEQ_TEXT_BYTES + 1]);
+/* The sequence of a text of `length` bytes; false when it is not one. */
+bool seq_parse(const char *text, size_t length, Seq *seq);
 /* The high half of a sequence's text; false when it is not one. */
 bool seq_parse_high(const char *text, uint64_t *high);
 

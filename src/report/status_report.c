@@ -110,6 +110,60 @@ static void put_watermarks(const StatusList *list, bool color, Arena *arena, Buf
     table_print(&table, "  ", false, color, out);
 }
 
+static bool reconciled(const ReconcileRecord *check)
+{
+    return check->not_compared == NULL && check->skipped == 0 && check->extra == 0 && check->different == 0;
+}
+
+static const char *reconcile_text(const ReconcileRecord *check, Arena *arena)
+{
+    if (check->not_compared != NULL) return arena_printf(arena, "not compared: %s", check->not_compared);
+    if (reconciled(check)) return "no differences";
+    return arena_printf(arena, "skipped %s, extra %s, different %s", text_count(check->skipped, arena),
+                        text_count(check->extra, arena), text_count(check->different, arena));
+}
+
+static void put_reconciles(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    static const TableColumn COLUMNS[] = {{"", ALIGN_LEFT}, {"", ALIGN_LEFT}, {"", ALIGN_LEFT}, {"", ALIGN_LEFT}};
+    Table table;
+    table_init(&table, arena, COLUMNS, 4);
+    for (int i = 0; i < list->count; i++) {
+        const ReconcileList *checks = &list->items[i].reconciles;
+        for (int j = 0; j < checks->count; j++) {
+            const ReconcileRecord *check = &checks->items[j];
+            table_cell(&table, list->items[i].pipeline);
+            table_cell(&table, check->stream);
+            table_cell(&table, text_time(check->checked_at_us, arena));
+            table_color_cell(&table, reconciled(check) ? COLOR_GREEN : COLOR_RED, reconcile_text(check, arena));
+        }
+    }
+    if (table.count == 0) return;
+    buf_puts(out, "\nreconciled:\n");
+    table_print(&table, "  ", false, color, out);
+}
+
+static json_t *reconciles_json(const ReconcileList *checks)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < checks->count; i++) {
+        const ReconcileRecord *check = &checks->items[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "stream", json_shown(check->stream));
+        json_object_set_new(object, "checked_at", json_time(check->checked_at_us));
+        json_object_set_new(object, "compared", json_boolean(check->not_compared == NULL));
+        json_object_set_new(object, "reason", json_shown(check->not_compared));
+        json_object_set_new(object, "watermark", json_shown(check->watermark));
+        json_object_set_new(object, "source_rows", json_integer(check->source_rows));
+        json_object_set_new(object, "destination_rows", json_integer(check->destination_rows));
+        json_object_set_new(object, "skipped", json_integer(check->skipped));
+        json_object_set_new(object, "extra", json_integer(check->extra));
+        json_object_set_new(object, "different", json_integer(check->different));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 void status_print(const StatusList *list, bool color, Arena *arena, Buf *out)
 {
     if (list->count == 0) {
@@ -119,6 +173,7 @@ void status_print(const StatusList *list, bool color, Arena *arena, Buf *out)
     put_pipelines(list, color, arena, out);
     put_alerts(list, color, arena, out);
     put_watermarks(list, color, arena, out);
+    put_reconciles(list, color, arena, out);
 }
 
 static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena *arena)
@@ -138,6 +193,7 @@ static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena
     json_object_set_new(object, "next_run_at", json_time(next_run_us(status, now_us)));
     json_object_set_new(object, "alert", json_shown(alert_text(status, now_us, arena)));
     json_object_set_new(object, "watermarks", watermarks);
+    json_object_set_new(object, "reconciles", reconciles_json(&status->reconciles));
     return object;
 }
 

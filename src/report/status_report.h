@@ -12,6 +12,7 @@ typedef struct PipelineStatus {
     const RunRecord *last;         /* the newest attempt, or NULL */
     const RunRecord *last_success; /* or NULL */
     CommitList commits;            /* the last commit a stream */
+    ReconcileList reconciles;      /* the last check a stream */
 } PipelineStatus;
 
 typedef struct StatusList {

@@ -70,4 +70,11 @@ static const char V3[] =
     " report TEXT NOT NULL,"
     " PRIMARY KEY (workspace, connection, stream, cursor)) WITHOUT ROWID;";
 
-const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3};
+static const char V4[] =
+    "CREATE TABLE reconciles ("
+    " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, checked_at TEXT NOT NULL,"
+    " not_compared TEXT, watermark TEXT, source_rows INTEGER NOT NULL, destination_rows INTEGER NOT NULL,"
+    " skipped INTEGER NOT NULL, extra INTEGER NOT NULL, different INTEGER NOT NULL,"
+    " PRIMARY KEY (workspace, pipeline, stream)) WITHOUT ROWID;";
+
+const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4};

@@ -187,4 +187,23 @@ bool state_audit_put(State *state, const AuditRecord *audit, Err *err);
 bool state_audit_get(State *state, const char *connection, const char *stream, const char *cursor, Arena *arena,
                      bool *found, AuditRecord *audit, Err *err);
 
+/* ---- checks: the last reconcile of each stream ---- */
+typedef struct ReconcileRecord {
+    const char *stream;
+    int64_t checked_at_us;
+    const char *not_compared; /* why it could not be, or NULL */
+    const char *watermark;    /* up to where; NULL: the whole table */
+    int64_t source_rows, destination_rows;
+    int64_t skipped, extra, different;
+} ReconcileRecord;
+typedef struct ReconcileList {
+    ReconcileRecord *items;
+    int count;
+} ReconcileList;
+/* Replaces those of the same streams, or (whole) all of the pipeline. */
+bool state_reconciles_put(State *state, const char *pipeline, const ReconcileRecord *records, int count, bool whole,
+                          Err *err);
+/* In order of stream. */
+bool state_reconciles(State *state, const char *pipeline, Arena *arena, ReconcileList *list, Err *err);
+
 #endif

@@ -8,7 +8,8 @@ import pytest
 from support.cli import ROOT
 
 COMMANDS = [
-    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "state show", "state reset",
+    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "reconcile", "state show",
+    "state reset",
     "connector list", "debug failpoints", "debug errors", "completion", "version", "help",
 ]  # fmt: skip
 
@@ -115,7 +116,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     "line, offered",
     [
         ("openetl pl", {"plan"}),
-        ("openetl r", {"run", "runs"}),
+        ("openetl r", {"reconcile", "run", "runs"}),
         ("openetl state ", {"show", "reset"}),
         ("openetl state re", {"reset"}),
         ("openetl --workspace w debug ", {"failpoints", "errors"}),

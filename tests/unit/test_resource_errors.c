@@ -300,8 +300,15 @@ static void not_available_yet(void **state)
          "take the field out"},
         {PIPELINE ENDS "  alerts: {}\n", "f.yaml:7:3: spec.alerts: not available in this version",
          "take the field out"},
-        {PIPELINE ENDS "  checks: {}\n", "f.yaml:7:3: spec.checks: not available in this version",
-         "take the field out"},
+        {PIPELINE ENDS "  checks: { reconcil: { every: 1h } }\n",
+         "f.yaml:7:13: spec.checks.reconcil: unknown field; did you mean \"reconcile\"?",
+         "valid fields here: reconcile"},
+        {PIPELINE ENDS "  checks: { reconcile: {} }\n",
+         "f.yaml:7:24: spec.checks.reconcile.every: a required field is missing", "add every"},
+        {PIPELINE ENDS "  checks: { reconcile: { every: daily } }\n",
+         "f.yaml:7:33: spec.checks.reconcile.every: expected a duration such as 90s, 10m or 1h30m, found the text "
+         "\"daily\"",
+         "units are us, ms, s, m, h and d, without blanks"},
         {"kind: Mart\n", "f.yaml:1:7: kind: Mart is not available in this version", "take the document out"},
     };
     CHECK(CASES);
@@ -562,7 +569,7 @@ static void the_second_document(void **state)
     static const Case CASES[] = {
         {CONNECTION "  connector: x\n---\n" PIPELINE ENDS "  jobs: {}\n",
          "f.yaml:13:3: spec.jobs: unknown field; did you mean \"job\"?",
-         "valid fields here: schedule, source, destination, delivery, job"},
+         "valid fields here: schedule, source, destination, delivery, job, checks"},
     };
     CHECK(CASES);
 }

@@ -299,6 +299,7 @@ static void test_from_version_1(void **slot)
     sql(fix, "DROP TABLE alert_notices");
     sql(fix, "DROP TABLE stream_reads");
     sql(fix, "DROP TABLE audits");
+    sql(fix, "DROP TABLE reconciles");
     set_version(fix, 1);
     expect_refused(fix, true, ERR_STATE_OPEN, "schema version 1");
     fix->state = open_store(fix, "default", false);

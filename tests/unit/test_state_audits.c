@@ -73,6 +73,7 @@ static void test_from_version_2(void **slot)
     bool found;
     state_close(open_store(fix, "default", false));
     sql(fix, "DROP TABLE audits");
+    sql(fix, "DROP TABLE reconciles");
     set_version(fix, 2);
     fix->state = open_store(fix, "default", false);
     must(state_audit_put(fix->state, &FIRST, &fix->err), &fix->err);

@@ -210,7 +210,7 @@ static void plan_key(const ReadSpec *spec, Arena *arena, ReadPlan *plan)
 {
     const CatalogTable *table = spec->table;
     plan->key_columns = arena_array(arena, int, table->key_count);
-    plan->resumable = table->key_count > 0;
+    plan->resumable = table->key_count > 0 && !spec->any_order;
     for (int i = 0; i < table->key_count; i++) {
         int index = schema_find(spec->schema, table->key[i]);
         const CatalogColumn *column = table_column(table, table->key[i]);

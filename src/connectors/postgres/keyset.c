@@ -54,7 +54,7 @@ static PgPhase cursor_phase(const ReadSpec *spec, const PgTable *table, Arena *a
 
 int keyset_phases(const ReadSpec *spec, const PgTable *table, Arena *arena, PgPhase phases[2])
 {
-    bool keyed = delivered(spec, table->order, table->order_count);
+    bool keyed = !spec->any_order && delivered(spec, table->order, table->order_count);
     PgPhase by_key = {.order = "key", .part = PG_PART_RANGE};
     if (keyed) {
         by_key.by = table->order;

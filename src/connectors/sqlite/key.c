@@ -73,7 +73,7 @@ bool key_init(Key *key, LiteSession *session, const Range *range, Arena *arena, 
     const ReadSpec *spec = range->spec;
     const CatalogTable *table = spec->table;
     *key = (Key){0};
-    if (!is_usable(table)) return true;
+    if (spec->any_order || !is_usable(table)) return true;
     bool single = table->key_count == 1 && range->by_cursor && strcmp(table->key[0], spec->cursor) == 0;
     key->by_cursor = range->by_cursor && spec->lower != NULL && !spec->include_null_cursor && !single;
     key->parts = arena_array(arena, KeyPart, table->key_count + 1);

@@ -1,0 +1,45 @@
+#include "cmd/reconciling.h"
+
+#include "cmd/guard.h"
+#include "report/reconcile_report.h"
+
+/* For a file that another process holds, as a run waits. */
+enum { FILE_WAIT_US = 600000000 };
+
+static bool reconcile_work(void *context, Err *err)
+{
+    Reconciling *reconciling = context;
+    PlanInput input = {
+        .workspace = reconciling->invocation->settings.workspace,
+        .given = reconciling->given,
+        .stored = reconciling->stored,
+        .wait_us = FILE_WAIT_US,
+        .stop = reconciling->stop,
+    };
+    ReconcileSpec spec = {
+        .input = &input,
+        .pipeline = reconciling->pipeline,
+        .streams = reconciling->streams,
+        .stream_count = reconciling->stream_count,
+        .state = reconciling->state,
+        .spill_directory = command_spill_directory(reconciling->invocation),
+        .stop = reconciling->stop,
+    };
+    /* The calling thread only waits meanwhile, so the arena has one user. */
+    return reconcile_run(&spec, reconciling->invocation->arena, &reconciling->result, err);
+}
+
+bool reconciling_run(Reconciling *reconciling, Err *err)
+{
+    return guard_run(reconcile_work, reconciling, reconciling->stop, NULL, err);
+}
+
+void reconciling_print(Reconciling *reconciling)
+{
+    Invocation *invocation = reconciling->invocation;
+    Buf out;
+    buf_init(&out, ANSWER_MAX_BYTES);
+    reconcile_print(reconciling->pipeline->name, &reconciling->result, invocation->settings.color, invocation->arena,
+                    &out);
+    answer_text(invocation, &out);
+}
