@@ -1,5 +1,7 @@
 #include "cmd/planning.h"
 
+#include "report/text.h"
+
 bool planning_open(Invocation *invocation, Planning *planning, Err *err)
 {
     if (!option_given(invocation, "file")) {
@@ -27,6 +29,36 @@ static bool store_catalog(Planning *planning, const PipelinePlan *pipeline, Aren
     return state_catalog_put(planning->state, pipeline->pipeline->source, &catalog, false, err);
 }
 
+/* What the last audit of a stream's cursor found, as a warning. */
+static bool warn_of_audit(Planning *planning, PipelinePlan *pipeline, const StreamPlan *stream, Arena *arena, Err *err)
+{
+    bool found;
+    AuditRecord audit;
+    const char *connection = pipeline->pipeline->source;
+    if (stream->sync != SYNC_INCREMENTAL || stream->cursor == NULL) return true;
+    if (!state_audit_get(planning->state, connection, stream->name, stream->cursor, arena, &found, &audit, err))
+        return false;
+    if (!found || audit.found == NULL) return true;
+    const char **warnings = arena_array(arena, const char *, pipeline->warning_count + 1);
+    for (int i = 0; i < pipeline->warning_count; i++)
+        warnings[i] = pipeline->warnings[i];
+    warnings[pipeline->warning_count++] = arena_printf(
+        arena, "%s: the audit of %s (%s) found: %s. openetl audit %s %s --cursor %s says what to do.", stream->name,
+        stream->cursor, text_time(audit.audited_at_us, arena), audit.found, connection, stream->name, stream->cursor);
+    pipeline->warnings = warnings;
+    return true;
+}
+
+static bool warn_of_audits(Planning *planning, Arena *arena, Err *err)
+{
+    for (int i = 0; i < planning->plan.pipeline_count; i++) {
+        PipelinePlan *pipeline = planning->plan.pipelines[i];
+        for (int j = 0; j < pipeline->stream_count; j++)
+            if (!warn_of_audit(planning, pipeline, &pipeline->streams[j], arena, err)) return false;
+    }
+    return true;
+}
+
 bool planning_make(Invocation *invocation, Planning *planning, Stop *stop, Err *err)
 {
     PlanInput input = {
@@ -39,7 +71,7 @@ bool planning_make(Invocation *invocation, Planning *planning, Stop *stop, Err *
     if (!plan_make(&input, invocation->arena, &planning->plan, err)) return false;
     for (int i = 0; i < planning->plan.pipeline_count; i++)
         if (!store_catalog(planning, planning->plan.pipelines[i], invocation->arena, err)) return false;
-    return true;
+    return warn_of_audits(planning, invocation->arena, err);
 }
 
 static bool store_promises(Planning *planning, const PipelinePlan *pipeline, Arena *arena, Err *err)

@@ -138,6 +138,23 @@ typedef struct Bound {
     const char *held_back_by; /* what held it back ("transaction of pid 71, open since …"), or NULL */
 } Bound;
 
+/* What only the server knows of a cursor's values, for `openetl audit`. */
+typedef struct CursorFacts {
+    const char *now;      /* the server's clock in the cursor's text form; NULL: the cursor holds no time */
+    int64_t open;         /* transactions that are open for longer than asked */
+    const char *oldest;   /* "transaction of pid 71 (shop), open since …"; NULL: none */
+    const char *not_open; /* why not every open transaction is seen, or NULL; and what to do about it */
+    const char *not_open_fix;
+    const char *not_timed; /* why it is not known when rows were committed, or NULL; and what to do about it */
+    const char *not_timed_fix;
+    int64_t timed_rows;     /* rows whose commit's time is known */
+    int64_t late_rows;      /* of those: committed more than `late_us` after the cursor's value */
+    int64_t latest_us;      /* the longest time between the two */
+    const char **late_keys; /* of the latest rows, at most 5: "id=5" */
+    const char **late_cursors;
+    int late_count;
+} CursorFacts;
+
 typedef struct SourceOps {
     /* Authority for the upper bound of a cursor (section 5 of the contract). */
     bool (*bound)(Session *session, const ReadSpec *spec, Arena *arena, Bound *bound, Err *err);
@@ -155,6 +172,9 @@ typedef struct SourceOps {
     bool (*count_null_cursor)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
     /* Tells the source that all up to `position` is durable. May be NULL. */
     bool (*confirm)(Session *session, const char *position, Err *err);
+    /* Of spec's table, filter, key and cursor. NULL: the rows are all there is to know. */
+    bool (*cursor_facts)(Session *session, const ReadSpec *spec, int64_t late_us, Arena *arena, CursorFacts *facts,
+                         Err *err);
 } SourceOps;
 
 /* ---- destination ------------------------------------------------------------------------------------------------- */

@@ -8,9 +8,9 @@ import pytest
 from support.cli import ROOT
 
 COMMANDS = [
-    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "reconcile", "state show",
-    "state reset",
-    "connector list", "debug failpoints", "debug errors", "completion", "version", "help",
+    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "reconcile", "audit",
+    "state show", "state reset", "connector list", "debug failpoints", "debug errors", "completion",
+    "version", "help",
 ]  # fmt: skip
 
 

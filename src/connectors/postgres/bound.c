@@ -1,4 +1,5 @@
 #include "connectors/postgres/range.h"
+#include "connectors/postgres/sessions.h"
 
 #include "base/clock.h"
 
@@ -7,17 +8,6 @@
 enum { WAIT_US = 30 * 1000000 /* OPENETL_BOUND_WAIT */, POLL_US = 200 * 1000, SETTLE_US = 20 * 1000 };
 
 /* ---- the clock, held back below what is still open --------------------------------------------------------------- */
-
-/* Sessions of this database with a transaction open, other than this one. A client that has begun a statement but not
- * yet shown its transaction counts from the statement's start. Autovacuum writes no rows. The sessions of other roles
- * show neither to a role without pg_read_all_stats (backend_type is NULL then); that they have a transaction shows in
- * pg_locks, only not since when. */
-#define OPEN_SESSIONS                                                                                                  \
-    "(SELECT a.pid, a.usename, COALESCE(a.xact_start, CASE WHEN a.state = 'active' AND a.backend_type = 'client "      \
-    "backend' "                                                                                                        \
-    "THEN a.query_start END) AS since, a.backend_type IS NULL AND a.usesysid IS NOT NULL AS hidden "                   \
-    "FROM pg_catalog.pg_stat_activity a WHERE a.datname = pg_catalog.current_database() "                              \
-    "AND a.pid <> pg_catalog.pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker') s"
 
 static const char CLOCK[] = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.clock_timestamp()";
 

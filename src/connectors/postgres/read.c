@@ -271,4 +271,5 @@ const SourceOps pg_source_ops = {
     .read_close = pg_read_close,
     .count = pg_count,
     .count_null_cursor = pg_count_null_cursor,
+    .cursor_facts = pg_cursor_facts,
 };

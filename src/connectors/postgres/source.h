@@ -1,4 +1,4 @@
-/* The parts of the PostgreSQL room behind connector.c, a file each: catalog.c, identity.c, checks.c, bound.c. Each
+/* The parts of the PostgreSQL room behind connector.c, a file each: catalog.c, checks.c, bound.c, facts.c. Each
  * works on an open PgSession (conn.h) in its thread. */
 #ifndef OPENETL_CONNECTORS_POSTGRES_SOURCE_H
 #define OPENETL_CONNECTORS_POSTGRES_SOURCE_H
@@ -52,5 +52,9 @@ bool pg_checks(Session *session, SessionRole role, CheckList *list, Err *err);
 bool pg_bound(Session *session, const ReadSpec *spec, Arena *arena, Bound *bound, Err *err);
 bool pg_count(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
 bool pg_count_null_cursor(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
+
+/* facts.c */
+bool pg_cursor_facts(Session *session, const ReadSpec *spec, int64_t late_us, Arena *arena, CursorFacts *facts,
+                     Err *err);
 
 #endif
