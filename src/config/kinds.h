@@ -15,6 +15,6 @@ extern const char *const WRITE_WORDS[];
 extern const char *const GUARANTEE_WORDS[];
 
 /* The least and most a reader's settings may be; the same on a stream and on its source. */
-enum { PARALLEL_MAX = 64, CHUNK_ROWS_MAX = 1000000000 };
+enum { PARALLEL_MAX = 64, CHUNK_ROWS_MAX = 1000000000, MAX_STATEMENT_LEAST_US = 1000000 };
 
 #endif

@@ -98,7 +98,10 @@ static const FieldRule SOURCE_READ_FIELDS[] = {
     {.name = "replica",
      .kind = FIELD_LATER,
      .instead = "take it out; name the replica's own connection in spec.source.ref"},
-    {.name = "maxStatement", .kind = FIELD_LATER},
+    {.name = "maxStatement",
+     .kind = FIELD_DURATION,
+     .at = PIPELINE_AT(max_statement_us),
+     .least = MAX_STATEMENT_LEAST_US},
 };
 static const FieldTable SOURCE_READ_TABLE = FIELD_TABLE(SOURCE_READ_FIELDS);
 

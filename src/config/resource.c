@@ -48,6 +48,10 @@ int job_size_cpus(JobSize size)
 {
     return SIZES[size].cpus;
 }
+int job_size_readers(JobSize size)
+{
+    return SIZES[size].cpus > 2 ? SIZES[size].cpus : 2;
+}
 int64_t job_size_bytes(JobSize size)
 {
     return SIZES[size].gib << 30;

@@ -57,6 +57,7 @@ typedef struct StreamResource {
     bool collapse;
     int64_t chunk_rows;          /* read.chunkRows; 0: default */
     int parallel;                /* read.parallel; 0: default */
+    int64_t max_statement_us;    /* read.maxStatement; 0: default */
     int64_t max_rows_per_second; /* 0: no limit */
 } StreamResource;
 
@@ -89,6 +90,7 @@ typedef struct PipelineResource {
     int retries;                /* default 3 */
     int64_t chunk_rows;         /* source.read.chunkRows; 0: default */
     int parallel;               /* source.read.parallel; 0: default */
+    int64_t max_statement_us;   /* source.read.maxStatement; 0: default */
     int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */
 } PipelineResource;
 
@@ -129,6 +131,8 @@ void resource_version(const Resource *resource, char out[13]);
 const char *job_size_name(JobSize size); /* "s" */
 const char *job_size_text(JobSize size); /* "1 vCPU, 2 GiB" */
 int job_size_cpus(JobSize size);
+/* Feeds that read at a time where `read.parallel` does not say: the vCPUs, at least 2, for readers wait more than they work. */
+int job_size_readers(JobSize size);
 int64_t job_size_bytes(JobSize size);
 
 #endif

@@ -88,7 +88,10 @@ static const FieldRule READ_FIELDS[] = {
     {.name = "replica",
      .kind = FIELD_LATER,
      .instead = "take it out; name the replica's own connection in spec.source.ref"},
-    {.name = "maxStatement", .kind = FIELD_LATER},
+    {.name = "maxStatement",
+     .kind = FIELD_DURATION,
+     .at = FIELD_AT(StreamResource, max_statement_us),
+     .least = MAX_STATEMENT_LEAST_US},
 };
 static const FieldTable READ_TABLE = FIELD_TABLE(READ_FIELDS);
 

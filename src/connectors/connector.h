@@ -126,9 +126,20 @@ typedef struct ReadSpec {
     bool any_order;     /* the read is gone through whole and never resumed: rows come in whatever order is cheapest */
     int64_t batch_rows; /* targets of the builder */
     size_t batch_bytes;
-    int64_t chunk_rows; /* rows a statement, where the source reads in keyset chunks */
+    int64_t chunk_rows; /* rows a statement at most, where the source reads in keyset chunks; 0: as it sees fit */
+    int64_t max_rows_per_second; /* the pace at which the engine will take rows; 0: any */
+    int64_t max_statement_us; /* statements are cut so that none runs longer, as far as the source can; 0: no bound */
     Stop *stop;
 } ReadSpec;
+
+/* A read cut into parts that several sessions read, each part by one of them; together they give every row of the read
+ * once. */
+typedef struct ReadSplit {
+    const char *snapshot; /* for read_join; lives until the reader that was split is closed */
+    const char **parts;   /* the room's texts; saved in positions where `resumable` */
+    int count;            /* 0: the read is better left whole */
+    bool resumable;       /* the parts mean the same rows in a later snapshot, and each can be resumed on its own */
+} ReadSplit;
 
 /* An upper bound for an incremental read. */
 typedef struct Bound {
@@ -166,6 +177,15 @@ typedef struct SourceOps {
      * (cleared first). Rows before a resume point never come again, rows after it all come. */
     bool (*mark)(Reader *reader, Buf *position);
     void (*read_close)(Reader *reader);
+    /* A read of one table by several sessions; all three NULL where the room has none. read_split: cuts an opened read,
+     * of which nothing was given out, for about `readers` sessions; readers 0: the parts are known from a saved
+     * position, only the snapshot is wanted. read_join: opens a further reader in that snapshot; *reader NULL: not
+     * possible just now (somebody waits for a lock on the table). read_part: turns either reader to a part, from
+     * `after` (a mark in it) or its start; read_next then gives its rows and ends with it. `number` counts the parts of
+     * the read from 0 and keeps their rows apart in _openetl_seq. */
+    bool (*read_split)(Reader *reader, int readers, Arena *arena, ReadSplit *split, Err *err);
+    bool (*read_join)(Session *session, const ReadSpec *spec, const char *snapshot, Reader **reader, Err *err);
+    bool (*read_part)(Reader *reader, const char *part, int number, const char *after, Err *err);
     /* An independent count of the rows of the range (same where, cursor range and null rule; not the resume point). */
     bool (*count)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
     /* Rows that no range can ever hold (same where): their cursor is NULL, or a date or timestamp of infinity. */

@@ -143,6 +143,7 @@ static void attach_streams(Attempt *attempt)
 static void release_streams(Attempt *attempt)
 {
     for (int i = 0; i < attempt->stream_count; i++) {
+        parts_free(attempt->streams[i].parts);
         Arena *texts = attempt->streams[i].texts;
         if (texts == NULL) continue;
         arena_release(texts);

@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "engine/engine.h"
 #include "engine/epoch.h"
+#include "engine/parts.h"
 #include "engine/position.h"
 #include "engine/queue.h"
 
@@ -31,6 +32,7 @@ typedef struct StreamRun {
     Position position; /* what the next commit saves */
     Arena *texts;      /* holds position's strings of now, replaced as they move */
     int64_t staged_rows, rows_since_mark;
+    PartSet *parts;     /* of a read that is cut into parts; else NULL */
     bool moved;         /* the position changed since the last commit */
     bool ended, finish; /* the read ended; the next commit tells the destination so */
     StreamResult *result;

@@ -19,6 +19,8 @@ static Guarantee effective_guarantee(const StreamRun *run)
 static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, bool forced, int64_t now_us,
                         Arena *arena, EpochStream *part)
 {
+    Position position = run->position;
+    if (run->parts != NULL) parts_position(run->parts, arena, &position);
     *part = (EpochStream){
         .stream = run->dest_index,
         .staged_rows = run->staged_rows,
@@ -29,7 +31,7 @@ static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, b
                 .epoch = epoch,
                 .run_id = attempt->run_id,
                 .attempt = attempt->number,
-                .position = position_to_text(&run->position, arena),
+                .position = position_to_text(&position, arena),
                 .watermark = run->position.watermark,
                 .guarantee = effective_guarantee(run),
                 .forced = forced && run->rows_since_mark > 0,

@@ -62,6 +62,14 @@ static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *
                            err);
 }
 
+/* From here on the position is that of the parts. */
+static void take_parts(StreamRun *run, QueueItem *item)
+{
+    parts_free(run->parts);
+    run->parts = item->parts;
+    item->parts = NULL;
+}
+
 static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
 {
     Attempt *attempt = lane->attempt;
@@ -72,6 +80,7 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     lane->staged_bytes += (int64_t)item->batch->bytes;
     run->staged_rows += rows;
     run->rows_since_mark += rows;
+    if (item->part > 0) run->parts->items[item->part - 1].rows_since_mark += rows;
     run->position.rows += rows;
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;
@@ -84,16 +93,27 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     return true;
 }
 
-static void take_mark(StreamRun *run, const QueueItem *item)
+static void take_part_mark(StreamRun *run, QueueItem *item)
+{
+    if (!run->parts->resumable) return;
+    run->rows_since_mark -= parts_mark(run->parts, item->part, item->position, item->part_end);
+    item->position = NULL;
+    run->position.repeats = run->start.after_forced || parts_repeat(run->parts);
+    run->moved = true;
+}
+
+static void take_mark(StreamRun *run, QueueItem *item)
 {
     Position next = run->position;
-    if (item->at_mark) {
+    bool whole = item->at_mark && item->part == 0;
+    if (whole) {
         next.source = item->position;
         next.repeats = run->start.after_forced;
     }
     if (item->highest != NULL) next.highest = item->highest;
     keep_texts(run, next);
-    if (!item->at_mark) return;
+    if (item->at_mark && !whole) take_part_mark(run, item);
+    if (!whole) return;
     run->rows_since_mark = 0;
     run->moved = true;
 }
@@ -115,8 +135,11 @@ static void take_end(StreamRun *run, const QueueItem *item)
     next.watermark = next_watermark(run);
     next.complete = true;
     next.source = NULL;
+    next.parted = false;
     next.repeats = false;
     keep_texts(run, next);
+    parts_free(run->parts);
+    run->parts = NULL;
     run->rows_since_mark = 0;
     run->moved = true;
     run->ended = true;
@@ -142,10 +165,10 @@ static bool take_item(Lane *lane, QueueItem *item, Err *err)
     }
     StreamRun *run = &lane->attempt->streams[item->stream];
     if (item->opened && !take_opened(lane, run, item, err)) return false;
-    if (item->batch != NULL) {
-        if (!take_batch(lane, run, item, err)) return false;
-        take_mark(run, item);
-    }
+    if (item->parts != NULL) take_parts(run, item);
+    bool rows = item->batch != NULL; /* staging takes the batch */
+    if (rows && !take_batch(lane, run, item, err)) return false;
+    if (rows || item->part_end) take_mark(run, item);
     if (item->end) take_end(run, item);
     return true;
 }
@@ -179,8 +202,11 @@ static bool lane_commit(Lane *lane, bool forced, Err *err)
     for (int i = 0; i < lane->count; i++)
         if (forced && lane_stream(lane, i)->rows_since_mark > 0) lane_stream(lane, i)->position.repeats = true;
     if (!commit_epoch(lane->attempt, lane->streams, lane->count, forced, err)) return false;
-    for (int i = 0; i < lane->count; i++)
-        if (forced) lane_stream(lane, i)->rows_since_mark = 0;
+    for (int i = 0; forced && i < lane->count; i++) {
+        StreamRun *run = lane_stream(lane, i);
+        run->rows_since_mark = 0;
+        if (run->parts != NULL) parts_forced(run->parts);
+    }
     lane->staged_bytes = 0;
     lane->staged_rows = 0;
     lane->clock.opened_us = clock_mono_us();
@@ -282,8 +308,7 @@ bool lane_run(Attempt *attempt, const int *streams, int count, Err *err)
                   .max_bytes = pipeline->commit_max_bytes,
                   .opened_us = clock_mono_us()},
     };
-    int feeds = pipeline->parallel > 0 ? pipeline->parallel : job_size_cpus(pipeline->size);
-    FeedCrew *crew = feed_crew_start(attempt, streams, count, feeds, lane.queue);
+    FeedCrew *crew = feed_crew_start(attempt, streams, count, lane.queue);
     lane.feeds_left = feed_crew_size(crew);
     bool ok = lane.feeds_left == 0 || lane_loop(&lane, err);
     ok = lane_outcome(&lane, crew, ok, err);

@@ -11,6 +11,19 @@ static void set_text(json_t *object, const char *key, const char *text)
     if (text != NULL) json_object_set_new(object, key, json_string(text));
 }
 
+static void set_parts(json_t *object, const Position *position)
+{
+    if (!position->parted) return;
+    json_t *list = json_array();
+    for (int i = 0; i < position->part_count; i++) {
+        json_t *part = json_object();
+        set_text(part, "part", position->parts[i].part);
+        set_text(part, "after", position->parts[i].after);
+        json_array_append_new(list, part);
+    }
+    json_object_set_new(object, "parts", list);
+}
+
 char *position_to_text(const Position *position, Arena *arena)
 {
     json_t *object = json_object();
@@ -30,6 +43,7 @@ char *position_to_text(const Position *position, Arena *arena)
     if (position->left > 0) json_object_set_new(object, "left", json_integer(position->left));
     json_object_set_new(object, "rows", json_integer(position->rows));
     json_object_set_new(object, "seq", json_integer((json_int_t)position->seq));
+    set_parts(object, position);
     char *dumped = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     if (dumped == NULL) BUG("a position holds text that is not UTF-8");
@@ -44,17 +58,37 @@ static const char *get_text(const json_t *object, const char *key, Arena *arena)
     return text == NULL ? NULL : arena_strdup(arena, text);
 }
 
+static bool get_parts(const json_t *object, Arena *arena, Position *position)
+{
+    const json_t *list = json_object_get(object, "parts");
+    if (list == NULL) return true;
+    position->parted = true;
+    position->part_count = (int)json_array_size(list);
+    PositionPart *parts = arena_array(arena, PositionPart, position->part_count + 1);
+    for (int i = 0; i < position->part_count; i++) {
+        const json_t *part = json_array_get(list, (size_t)i);
+        parts[i] = (PositionPart){.part = get_text(part, "part", arena), .after = get_text(part, "after", arena)};
+        if (parts[i].part == NULL) return false;
+    }
+    position->parts = parts;
+    return json_is_array(list);
+}
+
+static bool not_readable(Err *err)
+{
+    err_set(err, ERR_STATE_POSITION_INVALID, "the position saved in _openetl_commits is not one this version reads");
+    err_fix(err, "use the openetl version that wrote it, or start the stream again: openetl state reset PIPELINE "
+                 "--stream STREAM");
+    return false;
+}
+
 bool position_from_text(const char *text, Arena *arena, Position *position, Err *err)
 {
     json_error_t problem;
     json_t *object = json_loads(text, 0, &problem);
     if (!json_is_object(object) || json_integer_value(json_object_get(object, "v")) != POSITION_VERSION) {
         json_decref(object);
-        err_set(err, ERR_STATE_POSITION_INVALID,
-                "the position saved in _openetl_commits is not one this version reads");
-        err_fix(err, "use the openetl version that wrote it, or start the stream again: openetl state reset PIPELINE "
-                     "--stream STREAM");
-        return false;
+        return not_readable(err);
     }
     *position = (Position){
         .owner = get_text(object, "owner", arena),
@@ -73,6 +107,7 @@ bool position_from_text(const char *text, Arena *arena, Position *position, Err 
         .rows = json_integer_value(json_object_get(object, "rows")),
         .seq = (uint64_t)json_integer_value(json_object_get(object, "seq")),
     };
+    bool ok = get_parts(object, arena, position);
     json_decref(object);
-    return true;
+    return ok || not_readable(err);
 }

@@ -1,7 +1,8 @@
 /* The position envelope: what a commit saves of a stream besides the rows. JSON text in _openetl_commits.position:
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
- *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7}
+ *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7,
+ *    "parts":[{"part":"…", "after":"…"}]}
  *
  * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
  * sync        which run of the whole pipeline began this read: the streams of one sync share it
@@ -16,6 +17,8 @@
  * left        streams of the sync whose read had not come to its end with this commit: the sync is over where it is 0
  * rows        rows of this read so far
  * seq         the highest high half of _openetl_seq so far, over all reads: the next read's is not below it
+ * parts       of a read that was cut into parts: those that are left to read, each the source room's text and where to go
+ *             on in it (absent: from its start). An empty list: all were read, and only the read's end is missing
  *
  * Strings belong to the arena they were read into. */
 #ifndef OPENETL_ENGINE_POSITION_H
@@ -25,6 +28,11 @@
 #include "base/err.h"
 
 #include <stdint.h>
+
+typedef struct PositionPart {
+    const char *part;
+    const char *after; /* NULL: from its start */
+} PositionPart;
 
 typedef struct Position {
     const char *owner;
@@ -41,6 +49,9 @@ typedef struct Position {
     int left;
     int64_t rows;
     uint64_t seq;
+    bool parted; /* the read was cut into parts; those left are: */
+    const PositionPart *parts;
+    int part_count;
 } Position;
 
 char *position_to_text(const Position *position, Arena *arena);

@@ -42,6 +42,7 @@ void queue_item_release(QueueItem *item)
     free(item->highest);
     free(item->lower);
     free(item->upper);
+    parts_free(item->parts);
     *item = (QueueItem){0};
 }
 

@@ -5,6 +5,7 @@
 #define OPENETL_ENGINE_QUEUE_H
 
 #include "data/batch.h"
+#include "engine/parts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,9 @@ typedef struct QueueItem {
     bool opened;    /* the stream's read begins, over the range lower … upper (malloc'ed, or NULL) */
     char *lower, *upper;
     bool upper_inclusive;
+    PartSet *parts; /* the read is cut into these parts (taken) */
+    int part;       /* 1 …: the part that batch, position and part_end are of; 0: the read is whole */
+    bool part_end;
     bool end;             /* the read came to its end */
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */

@@ -3,7 +3,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-enum { CHUNK_ROWS = 250000 };
+enum { MAX_STATEMENT_US = 30 * 1000000 };
 
 /* The settings of streams: "*". */
 static const StreamResource UNSET;
@@ -81,9 +81,13 @@ static StreamPlan *add_stream(Draft *draft, const StreamResource *given, const c
         .source = table,
         .where = given->where,
         .chunk_rows = given->chunk_rows > 0 ? given->chunk_rows : pipeline->chunk_rows,
+        .max_statement_us = given->max_statement_us > 0 ? given->max_statement_us : pipeline->max_statement_us,
         .max_rows_per_second = given->max_rows_per_second,
+        .parallel = given->parallel > 0      ? given->parallel
+                    : pipeline->parallel > 0 ? pipeline->parallel
+                                             : job_size_readers(pipeline->size),
     };
-    if (stream->chunk_rows == 0) stream->chunk_rows = CHUNK_ROWS;
+    if (stream->max_statement_us == 0) stream->max_statement_us = MAX_STATEMENT_US;
     return stream;
 }
 

@@ -155,8 +155,8 @@ class World:
         # Small batches, so that a small table has many resume points.
         return {"OPENETL_BATCH_ROWS": "500", **self.source.env, **self.destination.env}
 
-    def pipeline(self, sync="full_refresh", write="append", require=None, stream="", delivery="", pipeline="p"):
-        """Writes the resource file. `stream` and `delivery` are extra lines of YAML flow mappings."""
+    def pipeline(self, sync="full_refresh", write="append", require=None, stream="", delivery="", pipeline="p", read=""):
+        """Writes the resource file. `stream`, `read` and `delivery` are extra lines of YAML flow mappings."""
         cursor = ", cursor: updated_at" if sync == "incremental" else ""
         needed = f"require: {require}, " if require else ""
         self.file.write_text(
@@ -179,7 +179,7 @@ metadata: {{ name: {pipeline} }}
 spec:
   source:
     ref: source
-    read: {{ chunkRows: 500 }}
+    read: {{ chunkRows: 500{read} }}
     streams:
       - {{ name: orders, sync: {sync}{cursor}{stream} }}
   destination: {{ ref: dest, namespace: shop, write: {write} }}

@@ -1,17 +1,19 @@
 #include "connectors/postgres/decode.h"
 #include "connectors/postgres/keyset.h"
 #include "connectors/postgres/snapshot.h"
+#include "connectors/postgres/split.h"
 
 #include "base/clock.h"
 
-/* A read: one snapshot, one or two COPY statements (the range, then NULL cursors when they are wanted). With a keyset
- * each is ordered by it, so the end of every batch is a point to go on from; a statement is not cut into LIMITed
- * chunks, for the order makes it resumable already, and the server plans it once. */
+/* A read: one snapshot; one or two phases (the range, then NULL cursors when they are wanted), or a slice of the only one;
+ * each of one or several COPY statements. With a keyset a phase is ordered by it, so the end of every batch is a point to
+ * go on from, also for the next statement: statements are cut so that none runs longer than read.maxStatement. */
 typedef struct PgReader {
     PgSession *session;
     const ReadSpec *spec;
     Arena arena;
     PgTable table; /* inside the snapshot */
+    PgSize size;
     Buf select;
     PgField *fields;
     int *key;
@@ -20,11 +22,18 @@ typedef struct PgReader {
     PgPhase phases[2];
     int phase_count, phase; /* phase == phase_count: all are read */
     Keyset after;           /* the last row given out */
+    PgSlice slice;          /* SLICE_WHOLE, or the part of the read that is being read */
+    Arena slice_arena;
     uint64_t lsn;
-    uint64_t rows_given;
-    int64_t phase_rows; /* decoder.rows when the phase began */
+    uint64_t rows_given; /* with the part's number on top: the low half of _openetl_seq */
+    /* the running statement, and the next one's size */
+    int64_t statement_limit; /* rows a statement; 0: all */
+    int64_t statement_rows;  /* decoder.rows when it began */
+    int64_t statement_began_us;
     bool copying;
 } PgReader;
+
+enum { PART_SHIFT = 40 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -67,11 +76,51 @@ static void decoder_open(PgReader *reader)
  * a size where reading in the index's order is cheap the index is used; beyond it the planner weighs the two. */
 static bool prefer_index(PgReader *reader, Err *err)
 {
-    static const char sql[] = "SELECT pg_catalog.set_config('enable_sort', 'off', true) WHERE COALESCE((SELECT "
-                              "pg_catalog.sum(pg_catalog.pg_relation_size(t.relid)) FROM "
-                              "pg_catalog.pg_partition_tree($1::pg_catalog.oid) t), "
-                              "pg_catalog.pg_relation_size($1::pg_catalog.oid)) <= 1073741824";
-    return reader->phases[0].count == 0 || pg_exec_params(reader->session, sql, 1, &reader->table.oid, NULL, err);
+    enum { SORT_LEAST_BYTES = 1024 * 1024 * 1024 };
+    if (reader->phases[0].count == 0 || reader->size.heap_bytes > SORT_LEAST_BYTES) return true;
+    return pg_exec(reader->session, "SET LOCAL enable_sort = off", NULL, err);
+}
+
+/* Whether an index gives the phase's order, so that a statement with a LIMIT reads no more than it gives. Keys are unique
+ * indexes; a cursor may have none. */
+static bool order_indexed(PgReader *reader, bool *indexed, Err *err)
+{
+    static const char sql[] =
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid "
+        "JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree' "
+        "JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+        "WHERE i.indrelid = $1::pg_catalog.oid AND a.attname = $2 AND i.indpred IS NULL AND i.indisvalid)";
+    const PgPhase *phase = &reader->phases[0];
+    *indexed = phase->count > 0;
+    if (strcmp(phase->order, "cursor") != 0) return true;
+    const char *values[] = {reader->table.oid, phase->by[0]};
+    PGresult *result;
+    if (!pg_exec_params(reader->session, sql, 2, values, &result, err)) return false;
+    *indexed = PQgetvalue(result, 0, 0)[0] == 't';
+    PQclear(result);
+    return true;
+}
+
+static bool plan_statements(PgReader *reader, Err *err)
+{
+    const ReadSpec *spec = reader->spec;
+    bool indexed;
+    if (!order_indexed(reader, &indexed, err)) return false;
+    if (indexed && spec->chunk_rows > 0)
+        reader->statement_limit = spec->chunk_rows;
+    else if (indexed)
+        reader->statement_limit = first_rows(spec, &reader->table, &reader->size);
+    return true;
+}
+
+/* Columns, phases, statements: what every reader of the read knows once it has the snapshot. */
+static bool reader_plan(PgReader *reader, Err *err)
+{
+    if (!columns_plan(reader, err)) return false;
+    reader->phase_count = keyset_phases(reader->spec, &reader->table, &reader->arena, reader->phases);
+    decoder_open(reader);
+    return size_read(reader->session, &reader->table, &reader->size, err) && prefer_index(reader, err) &&
+           plan_statements(reader, err);
 }
 
 static bool reader_start(PgReader *reader, Err *err)
@@ -83,10 +132,7 @@ static bool reader_start(PgReader *reader, Err *err)
         return false;
     }
     if (!snapshot_begin(reader->session, spec, &reader->arena, &reader->lsn, &reader->table, err)) return false;
-    if (!columns_plan(reader, err)) return false;
-    reader->phase_count = keyset_phases(spec, &reader->table, &reader->arena, reader->phases);
-    decoder_open(reader);
-    if (!prefer_index(reader, err)) return false;
+    if (!reader_plan(reader, err)) return false;
     return spec->resume == NULL ||
            keyset_resume(spec, reader->phases, reader->phase_count, &reader->phase, &reader->after, err);
 }
@@ -96,19 +142,27 @@ static void reader_free(PgReader *reader)
     if (reader->builder.columns != NULL) builder_release(&reader->builder);
     keyset_release(&reader->after);
     buf_release(&reader->select);
+    arena_release(&reader->slice_arena);
     arena_release(&reader->arena);
     free(reader);
 }
 
+static PgReader *reader_new(Session *session, const ReadSpec *spec)
+{
+    PgReader *reader = mem_zero(sizeof *reader);
+    reader->session = (PgSession *)session;
+    reader->spec = spec;
+    arena_init(&reader->arena);
+    arena_init(&reader->slice_arena);
+    buf_init(&reader->select, BUF_SQL_MAX);
+    keyset_init(&reader->after);
+    return reader;
+}
+
 static bool pg_read_open(Session *session, const ReadSpec *spec, Reader **reader, Err *err)
 {
-    PgReader *opened = mem_zero(sizeof *opened);
+    PgReader *opened = reader_new(session, spec);
     *reader = NULL;
-    opened->session = (PgSession *)session;
-    opened->spec = spec;
-    arena_init(&opened->arena);
-    buf_init(&opened->select, BUF_SQL_MAX);
-    keyset_init(&opened->after);
     if (!reader_start(opened, err)) {
         snapshot_end(opened->session);
         reader_free(opened);
@@ -118,7 +172,71 @@ static bool pg_read_open(Session *session, const ReadSpec *spec, Reader **reader
     return true;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static bool pg_read_split(Reader *reader, int readers, Arena *arena, ReadSplit *split, Err *err)
+{
+    PgReader *pg = (PgReader *)reader;
+    *split = (ReadSplit){0};
+    if (readers > 0) {
+        if (pg->phase_count > 1 || pg->phase > 0 || pg->after.phase != NULL) return true;
+        if (!split_plan(pg->session, &pg->table, &pg->size, &pg->phases[0], readers, arena, split, err)) return false;
+        if (split->count == 0) return true;
+    }
+    return snapshot_export(pg->session, pg->lsn, arena, &split->snapshot, err);
+}
+
+static bool pg_read_join(Session *session, const ReadSpec *spec, const char *snapshot, Reader **reader, Err *err)
+{
+    PgReader *opened = reader_new(session, spec);
+    bool joined = false;
+    *reader = NULL;
+    bool ok =
+        snapshot_join(opened->session, spec, snapshot, &opened->arena, &opened->lsn, &opened->table, &joined, err);
+    if (ok && joined) ok = reader_plan(opened, err);
+    if (ok && joined) {
+        *reader = (Reader *)opened;
+        return true;
+    }
+    snapshot_end(opened->session);
+    reader_free(opened);
+    return ok;
+}
+
+static bool pg_read_part(Reader *reader, const char *part, int number, const char *after, Err *err)
+{
+    PgReader *pg = (PgReader *)reader;
+    ReadSpec spec = *pg->spec;
+    arena_release(&pg->slice_arena);
+    if (!slice_parse(part, pg->spec, &pg->phases[0], &pg->slice_arena, &pg->slice, err)) return false;
+    pg->slice.statement_blocks = first_blocks(pg->spec, &pg->table, &pg->size);
+    pg->phase = 0;
+    pg->phase_count = 1;
+    pg->after.phase = NULL;
+    pg->rows_given = (uint64_t)number << PART_SHIFT;
+    if (after == NULL) return true;
+    spec.resume = after;
+    return keyset_resume(&spec, pg->phases, 1, &pg->phase, &pg->after, err);
+}
+
 /* ---- a statement ------------------------------------------------------------------------------------------------- */
+
+static bool is_limited(const PgReader *reader)
+{
+    return reader->statement_limit > 0 && reader->slice.kind != SLICE_BLOCKS && reader->phases[reader->phase].count > 0;
+}
+
+/* After a statement: whether the phase has a further one, and how large. A user's chunkRows is never passed. */
+static bool has_next_statement(PgReader *reader)
+{
+    int64_t took_us = clock_mono_us() - reader->statement_began_us, most_us = reader->spec->max_statement_us;
+    if (reader->slice.kind == SLICE_BLOCKS) return slice_next(&reader->slice, took_us, reader->spec);
+    if (!is_limited(reader) || reader->decoder.rows - reader->statement_rows < reader->statement_limit) return false;
+    if (most_us > 0) reader->statement_limit = next_size(reader->statement_limit, took_us, most_us);
+    int64_t most = reader->spec->chunk_rows;
+    if (most > 0 && reader->statement_limit > most) reader->statement_limit = most;
+    return true;
+}
 
 static bool copy_begin(PgReader *reader, Err *err)
 {
@@ -129,7 +247,9 @@ static bool copy_begin(PgReader *reader, Err *err)
     buf_printf(&sql, "COPY (SELECT %s FROM ", buf_text(&reader->select));
     bool ok = pg_put_rows(reader->session, reader->spec, phase->part, &sql, err);
     if (ok) {
-        keyset_put(reader->spec->table, phase, &reader->after, &sql);
+        if (reader->slice.kind != SLICE_WHOLE) slice_put(&reader->slice, reader->spec->table, &sql);
+        if (reader->slice.kind != SLICE_BLOCKS) keyset_put(reader->spec->table, phase, &reader->after, &sql);
+        if (is_limited(reader)) buf_printf(&sql, "\nLIMIT %lld", (long long)reader->statement_limit);
         buf_puts(&sql, ") TO STDOUT (FORMAT binary)");
         ok = pg_exec(reader->session, buf_text(&sql), &result, err);
     }
@@ -138,7 +258,8 @@ static bool copy_begin(PgReader *reader, Err *err)
     PQclear(result);
     buf_release(&sql);
     pg_decoder_restart(&reader->decoder);
-    reader->phase_rows = reader->decoder.rows;
+    reader->statement_rows = reader->decoder.rows;
+    reader->statement_began_us = clock_mono_us();
     reader->copying = ok;
     return ok;
 }
@@ -148,7 +269,7 @@ static bool copy_end(PgReader *reader, Err *err)
 {
     PGresult *result = PQgetResult(reader->session->conn);
     bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-    int64_t rows = reader->decoder.rows - reader->phase_rows;
+    int64_t rows = reader->decoder.rows - reader->statement_rows;
     reader->copying = false;
     if (!ok) {
         char what[160];
@@ -221,9 +342,10 @@ static void give_out(PgReader *reader, Batch **batch)
 {
     *batch = builder_finish(&reader->builder, (Seq){reader->lsn, reader->rows_given});
     reader->rows_given += (uint64_t)(*batch)->rows;
-    keyset_take(&reader->after, &reader->phases[reader->phase], *batch);
+    if (reader->slice.kind != SLICE_BLOCKS) keyset_take(&reader->after, &reader->phases[reader->phase], *batch);
 }
 
+/* Pages' statements follow one another in one batch; with a keyset the next statement begins after the last row given. */
 static bool pg_read_next(Reader *reader, Batch **batch, Err *err)
 {
     PgReader *pg = (PgReader *)reader;
@@ -231,10 +353,13 @@ static bool pg_read_next(Reader *reader, Batch **batch, Err *err)
     while (pg->phase < pg->phase_count) {
         if (!pg->copying && !copy_begin(pg, err)) return false;
         if (!copy_read(pg, err)) return false;
-        if (pg->builder.rows > 0) give_out(pg, batch);
-        if (!pg->copying) pg->phase++;
+        bool over = !pg->copying && !has_next_statement(pg);
+        bool wanted = pg->copying || over || pg->slice.kind != SLICE_BLOCKS;
+        if (pg->builder.rows > 0 && wanted) give_out(pg, batch);
+        if (over) pg->phase++;
         if (*batch != NULL) return true;
     }
+    if (pg->slice.kind != SLICE_WHOLE) return true; /* further parts may follow in the snapshot */
     return PQtransactionStatus(pg->session->conn) == PQTRANS_IDLE || pg_exec(pg->session, "COMMIT", NULL, err);
 }
 
@@ -242,7 +367,7 @@ static bool pg_mark(Reader *reader, Buf *position)
 {
     PgReader *pg = (PgReader *)reader;
     buf_clear(position);
-    return keyset_mark(&pg->after, position);
+    return pg->slice.kind != SLICE_BLOCKS && keyset_mark(&pg->after, position);
 }
 
 static void pg_read_close(Reader *reader)
@@ -269,6 +394,9 @@ const SourceOps pg_source_ops = {
     .read_next = pg_read_next,
     .mark = pg_mark,
     .read_close = pg_read_close,
+    .read_split = pg_read_split,
+    .read_join = pg_read_join,
+    .read_part = pg_read_part,
     .count = pg_count,
     .count_null_cursor = pg_count_null_cursor,
     .cursor_facts = pg_cursor_facts,

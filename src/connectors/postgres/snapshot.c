@@ -21,16 +21,21 @@ static bool read_lsn(PgSession *session, uint64_t *lsn, Err *err)
  * it, so the lock has to come before the snapshot. LOCK TABLE takes no snapshot and is the first statement; where it
  * cannot be used (a materialized view, a role that may read only some columns) the lock comes with a SELECT, whose
  * snapshot may be older: then the table's file must be the one of before, or it begins again. */
-static bool lock_table(PgSession *session, const CatalogTable *table, Err *err)
+static bool take_lock(PgSession *session, const CatalogTable *table, const char *how, Err *err)
 {
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     buf_puts(&sql, "LOCK TABLE ");
     pg_put_from(session, table, &sql);
-    buf_puts(&sql, " IN ACCESS SHARE MODE");
-    bool ok = pg_exec(session, BEGIN, NULL, err) && pg_exec(session, buf_text(&sql), NULL, err);
+    buf_printf(&sql, " IN ACCESS SHARE MODE%s", how);
+    bool ok = pg_exec(session, buf_text(&sql), NULL, err);
     buf_release(&sql);
     return ok;
+}
+
+static bool lock_table(PgSession *session, const CatalogTable *table, Err *err)
+{
+    return pg_exec(session, BEGIN, NULL, err) && take_lock(session, table, "", err);
 }
 
 static bool table_file(PgSession *session, const CatalogTable *table, Buf *file, Err *err)
@@ -136,6 +141,44 @@ bool snapshot_begin(PgSession *session, const ReadSpec *spec, Arena *arena, uint
     if (!read_lsn(session, lsn, err)) return false;
     if (*lsn < spec->seq_floor) *lsn = spec->seq_floor + 1; /* another server, or one that was set back */
     return hold_table(session, spec, err) && table_check(session, spec, arena, table, err);
+}
+
+bool snapshot_export(PgSession *session, uint64_t lsn, Arena *arena, const char **text, Err *err)
+{
+    PGresult *result;
+    if (!pg_exec(session, "SELECT pg_catalog.pg_export_snapshot()", &result, err)) return false;
+    *text = arena_printf(arena, "%llu %s", (unsigned long long)lsn, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return true;
+}
+
+static bool import_snapshot(PgSession *session, const char *name, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SET TRANSACTION SNAPSHOT ");
+    pg_quote_literal(&sql, name);
+    bool ok = pg_exec(session, BEGIN, NULL, err) && pg_exec(session, buf_text(&sql), NULL, err);
+    buf_release(&sql);
+    return ok;
+}
+
+bool snapshot_join(PgSession *session, const ReadSpec *spec, const char *text, Arena *arena, uint64_t *lsn,
+                   PgTable *table, bool *joined, Err *err)
+{
+    char *name;
+    *lsn = strtoull(text, &name, 10);
+    *joined = false;
+    if (!import_snapshot(session, name + 1, err)) return false;
+    if (!take_lock(session, spec->table, " NOWAIT", err)) {
+        /* Or it is no table that can be locked, or a role that may not: its lock would come with the first statement, and
+         * could wait. */
+        bool lost = err->code == ERR_SOURCE_LOST || err->code == ERR_STOPPED;
+        if (!lost) snapshot_end(session);
+        return !lost;
+    }
+    *joined = true;
+    return table_check(session, spec, arena, table, err);
 }
 
 void snapshot_end(PgSession *session)

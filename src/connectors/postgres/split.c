@@ -1,0 +1,254 @@
+#include "connectors/postgres/split.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum {
+    SLICE_VERSION = 1,
+    SLICES_A_READER = 4, /* so that readers end together */
+    SLICES_MAX = 1024,
+    GROWTH_MOST = 8,
+    FIRST_BYTES = 16 * 1024 * 1024,
+    UNKNOWN_ROWS = 1000, /* of a table that was never analyzed */
+};
+
+static const int64_t LEAST_BYTES = 16 * 1024 * 1024, /* smaller tables are read before a further session is open */
+    BLOCKS_MOST_BYTES = 1024 * 1024 * 1024;
+
+/* ---- statements of bounded time ---------------------------------------------------------------------------------- */
+
+static int64_t at_least_one(double size)
+{
+    return size < 1 ? 1 : size > INT32_MAX ? INT32_MAX : (int64_t)size;
+}
+
+/* Rows that the pace lets through in a quarter of the bound. */
+static double pace_rows(const ReadSpec *spec)
+{
+    return (double)spec->max_rows_per_second * (double)spec->max_statement_us / 4e6;
+}
+
+int64_t first_rows(const ReadSpec *spec, const PgTable *table, const PgSize *size)
+{
+    if (spec->max_statement_us == 0) return 0;
+    double rows = UNKNOWN_ROWS;
+    if (table->estimated_rows > 0 && size->total_bytes > 0)
+        rows = (double)FIRST_BYTES / (double)size->total_bytes * (double)table->estimated_rows;
+    if (spec->max_rows_per_second > 0 && pace_rows(spec) < rows) rows = pace_rows(spec);
+    return at_least_one(rows);
+}
+
+int64_t first_blocks(const ReadSpec *spec, const PgTable *table, const PgSize *size)
+{
+    if (spec->max_statement_us == 0 || size->total_bytes == 0) return 0;
+    double blocks = (double)FIRST_BYTES / (double)size->total_bytes * (double)size->blocks;
+    if (spec->max_rows_per_second > 0 && table->estimated_rows > 0) {
+        double paced = pace_rows(spec) / (double)table->estimated_rows * (double)size->blocks;
+        if (paced < blocks) blocks = paced;
+    }
+    return at_least_one(blocks);
+}
+
+/* Aims at a quarter of the bound: the next statement's rows may be four times as slow. */
+int64_t next_size(int64_t size, int64_t took_us, int64_t most_us)
+{
+    double factor = (double)most_us / 4 / (double)(took_us + 1);
+    return at_least_one((double)size * (factor < GROWTH_MOST ? factor : GROWTH_MOST));
+}
+
+bool slice_next(PgSlice *slice, int64_t took_us, const ReadSpec *spec)
+{
+    if (slice->kind != SLICE_BLOCKS || slice->statement_to == slice->end_block) return false;
+    slice->first_block = slice->statement_to;
+    if (spec->max_statement_us > 0)
+        slice->statement_blocks = next_size(slice->statement_blocks, took_us, spec->max_statement_us);
+    return true;
+}
+
+void slice_put(PgSlice *slice, const CatalogTable *table, Buf *sql)
+{
+    if (slice->kind == SLICE_BLOCKS) {
+        slice->statement_to = slice->end_block;
+        if (slice->statement_blocks > 0 && slice->end_block - slice->first_block > slice->statement_blocks)
+            slice->statement_to = slice->first_block + slice->statement_blocks;
+        buf_printf(sql, "\nAND ");
+        pg_put_column(sql, table, "ctid");
+        buf_printf(sql, " >= '(%lld,0)'", (long long)slice->first_block);
+        buf_printf(sql, " AND ");
+        pg_put_column(sql, table, "ctid");
+        buf_printf(sql, " < '(%lld,0)'", (long long)slice->statement_to);
+        return;
+    }
+    const char *bounds[] = {slice->from, slice->to}, *const compare[] = {" >= ", " < "};
+    for (int i = 0; i < 2; i++) {
+        if (bounds[i] == NULL) continue;
+        buf_puts(sql, "\nAND ");
+        pg_put_column(sql, table, slice->column);
+        buf_puts(sql, compare[i]);
+        pg_put_typed(sql, bounds[i], table_column(table, slice->column)->native);
+    }
+}
+
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
+
+static const char *dump(json_t *object, Arena *arena)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    if (text == NULL) BUG("a bound is not UTF-8");
+    const char *copy = arena_strdup(arena, text);
+    free(text);
+    return copy;
+}
+
+static const char *blocks_text(int64_t from, int64_t to, Arena *arena)
+{
+    return dump(json_pack("{s:i, s:s, s:I, s:I}", "v", SLICE_VERSION, "slice", "blocks", "from", (json_int_t)from, "to",
+                          (json_int_t)to),
+                arena);
+}
+
+static const char *key_text(const PgPhase *phase, const char *from, const char *to, Arena *arena)
+{
+    json_t *by = json_array();
+    for (int i = 0; i < phase->count; i++)
+        json_array_append_new(by, json_string(phase->by[i]));
+    json_t *object = json_pack("{s:i, s:s, s:o}", "v", SLICE_VERSION, "slice", "key", "by", by);
+    if (from != NULL) json_object_set_new(object, "from", json_string(from));
+    if (to != NULL) json_object_set_new(object, "to", json_string(to));
+    return dump(object, arena);
+}
+
+static int slices_for(int readers, int64_t most)
+{
+    int64_t count = (int64_t)readers * SLICES_A_READER;
+    if (count > SLICES_MAX) count = SLICES_MAX;
+    return (int)(count < most ? count : most);
+}
+
+/* Even page ranges. Pages that were added after the size was asked hold no row that the snapshot sees. */
+static void cut_blocks(int64_t blocks, int count, Arena *arena, ReadSplit *split)
+{
+    split->parts = arena_array(arena, const char *, count);
+    for (int i = 0; i < count; i++)
+        split->parts[i] = blocks_text(blocks * i / count, blocks * (i + 1) / count, arena);
+    split->count = count;
+}
+
+/* The bounds of the statistics' histogram, which hold equally many rows between them; the column's most common values
+ * stand outside of it, and fall into the range they belong to. */
+static const char QUANTILES[] =
+    "SELECT b.value FROM pg_catalog.pg_stats s, "
+    "LATERAL pg_catalog.unnest(s.histogram_bounds::pg_catalog.text::pg_catalog.text[]) WITH ORDINALITY b(value, n) "
+    "WHERE s.schemaname = $1 AND s.tablename = $2 AND s.attname = $3 AND s.inherited = $4::pg_catalog.bool ORDER BY "
+    "b.n";
+
+static bool cut_key(PgSession *session, const PgTable *table, const PgPhase *phase, int readers, Arena *arena,
+                    ReadSplit *split, Err *err)
+{
+    const char *values[] = {table->schema, table->name, phase->by[0], table->kind == 'p' ? "true" : "false"};
+    PGresult *found;
+    if (!pg_exec_params(session, QUANTILES, 4, values, &found, err)) return false;
+    int bounds = PQntuples(found), count = slices_for(readers, bounds - 1);
+    if (count >= 2) {
+        const char *from = NULL;
+        split->parts = arena_array(arena, const char *, count);
+        for (int i = 0; i < count; i++) {
+            const char *to = i + 1 == count ? NULL : PQgetvalue(found, bounds * (i + 1) / count, 0);
+            if (from != NULL && to != NULL && strcmp(from, to) == 0) continue;
+            split->parts[split->count++] = key_text(phase, from, to, arena);
+            from = to;
+        }
+    }
+    PQclear(found);
+    split->resumable = true;
+    return true;
+}
+
+bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err)
+{
+    static const char sql[] =
+        "SELECT pg_catalog.sum(pg_catalog.pg_relation_size(t.relid)), "
+        "pg_catalog.sum(pg_catalog.pg_table_size(t.relid)), "
+        "pg_catalog.pg_relation_size($1::pg_catalog.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8 "
+        "FROM (SELECT relid FROM pg_catalog.pg_partition_tree($1::pg_catalog.oid) UNION SELECT $1::pg_catalog.oid) t";
+    PGresult *found;
+    if (!pg_exec_params(session, sql, 1, &table->oid, &found, err)) return false;
+    *size = (PgSize){.heap_bytes = strtoll(PQgetvalue(found, 0, 0), NULL, 10),
+                     .total_bytes = strtoll(PQgetvalue(found, 0, 1), NULL, 10),
+                     .blocks = strtoll(PQgetvalue(found, 0, 2), NULL, 10)};
+    PQclear(found);
+    return true;
+}
+
+/* Tests cut small tables too: OPENETL_SPLIT=blocks or key. */
+static SliceKind asked_kind(void)
+{
+    const char *asked = getenv("OPENETL_SPLIT");
+    if (asked == NULL) return SLICE_WHOLE;
+    return strcmp(asked, "key") == 0 ? SLICE_KEY : SLICE_BLOCKS;
+}
+
+bool split_plan(PgSession *session, const PgTable *table, const PgSize *size, const PgPhase *phase, int readers,
+                Arena *arena, ReadSplit *split, Err *err)
+{
+    bool pages = table->kind == 'r' || table->kind == 'm', keyed = phase->count > 0;
+    SliceKind asked = asked_kind();
+    *split = (ReadSplit){0};
+    if ((!pages && table->kind != 'p') || strcmp(phase->order, "key") != 0) return true;
+    if (size->total_bytes < LEAST_BYTES && asked == SLICE_WHOLE) return true;
+    bool by_pages =
+        pages && (!keyed || (asked == SLICE_WHOLE ? size->heap_bytes <= BLOCKS_MOST_BYTES : asked == SLICE_BLOCKS));
+    if (!by_pages) return !keyed || cut_key(session, table, phase, readers, arena, split, err);
+    int count = slices_for(readers, size->blocks);
+    if (count >= 2) cut_blocks(size->blocks, count, arena, split);
+    return true;
+}
+
+/* ---- a slice's text ---------------------------------------------------------------------------------------------- */
+
+static bool same_order(const json_t *by, const PgPhase *phase)
+{
+    if (json_array_size(by) != (size_t)phase->count || phase->count == 0) return false;
+    for (int i = 0; i < phase->count; i++) {
+        const char *name = json_string_value(json_array_get(by, (size_t)i));
+        if (name == NULL || strcmp(name, phase->by[i]) != 0) return false;
+    }
+    return true;
+}
+
+static const char *bound_text(const json_t *object, const char *name, Arena *arena)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text == NULL ? NULL : arena_strdup(arena, text);
+}
+
+static bool take_slice(const json_t *object, const PgPhase *phase, Arena *arena, PgSlice *slice)
+{
+    const char *kind = json_string_value(json_object_get(object, "slice"));
+    if (kind == NULL || json_integer_value(json_object_get(object, "v")) != SLICE_VERSION) return false;
+    if (strcmp(kind, "blocks") == 0) {
+        *slice = (PgSlice){.kind = SLICE_BLOCKS,
+                           .first_block = json_integer_value(json_object_get(object, "from")),
+                           .end_block = json_integer_value(json_object_get(object, "to"))};
+        return true;
+    }
+    if (strcmp(kind, "key") != 0 || !same_order(json_object_get(object, "by"), phase)) return false;
+    *slice = (PgSlice){.kind = SLICE_KEY,
+                       .column = phase->by[0],
+                       .from = bound_text(object, "from", arena),
+                       .to = bound_text(object, "to", arena)};
+    return true;
+}
+
+bool slice_parse(const char *text, const ReadSpec *spec, const PgPhase *phase, Arena *arena, PgSlice *slice, Err *err)
+{
+    json_t *object = json_loads(text, 0, NULL);
+    bool ok = take_slice(object, phase, arena, slice);
+    json_decref(object);
+    if (ok) return true;
+    err_set(err, ERR_STATE_POSITION_INVALID, "the saved part of %s does not fit the order it is read in now: %.200s",
+            spec->stream, text);
+    err_fix(err, "the table's unique index changed: start the stream's read again with openetl state reset");
+    return false;
+}

@@ -1,0 +1,16 @@
+/* One stream's read: its range, its rows, the proof that an empty one is empty. A feed leads it; where it is cut into parts
+ * others help. What it finds goes into the queue, in order within each part. */
+#ifndef OPENETL_ENGINE_STREAM_READ_H
+#define OPENETL_ENGINE_STREAM_READ_H
+
+#include "engine/crew.h"
+
+/* A feed's source session, opened when it has its first work, and closed by its owner. */
+bool source_session(Crew *crew, Session **session, Err *err);
+
+/* Reads the stream to its end, or until the crew is ending. */
+bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Err *err);
+/* Reads parts of a share; the share was given by crew_next and is left in here. A session that cannot join is no error. */
+bool stream_read_help(Crew *crew, Share *share, Session *session, Err *err);
+
+#endif
