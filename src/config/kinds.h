@@ -13,6 +13,7 @@ bool streams_read(const FieldSite *site, PipelineResource *pipeline, Err *err);
 /* Words in the order of their enums (data/terms.h). */
 extern const char *const WRITE_WORDS[];
 extern const char *const GUARANTEE_WORDS[];
+extern const char *const ORDER_WORDS[]; /* read.order */
 
 /* The least and most a reader's settings may be; the same on a stream and on its source. */
 enum { PARALLEL_MAX = 64, CHUNK_ROWS_MAX = 1000000000, MAX_STATEMENT_LEAST_US = 1000000 };

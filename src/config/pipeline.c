@@ -87,6 +87,7 @@ static bool read_schedule(const FieldSite *site, void *target, Err *err)
 }
 
 static const FieldRule SOURCE_READ_FIELDS[] = {
+    {.name = "order", .kind = FIELD_WORD, .at = PIPELINE_AT(read_order), .words = ORDER_WORDS},
     {.name = "parallel", .kind = FIELD_INT, .at = PIPELINE_AT(parallel), .least = 1, .most = PARALLEL_MAX},
     {.name = "chunkRows", .kind = FIELD_COUNT, .at = PIPELINE_AT(chunk_rows), .least = 1, .most = CHUNK_ROWS_MAX},
     {.name = "maxRowsPerSecond",

@@ -56,6 +56,7 @@ typedef struct StreamResource {
     bool has_collapse;
     bool collapse;
     int64_t chunk_rows;          /* read.chunkRows; 0: default */
+    ReadOrder read_order;        /* read.order */
     int parallel;                /* read.parallel; 0: default */
     int64_t max_statement_us;    /* read.maxStatement; 0: default */
     int64_t max_rows_per_second; /* 0: no limit */
@@ -89,6 +90,7 @@ typedef struct PipelineResource {
     const char *pool;           /* default "default" */
     int retries;                /* default 3 */
     int64_t chunk_rows;         /* source.read.chunkRows; 0: default */
+    ReadOrder read_order;       /* source.read.order */
     int parallel;               /* source.read.parallel; 0: default */
     int64_t max_statement_us;   /* source.read.maxStatement; 0: default */
     int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */

@@ -8,6 +8,7 @@
 static const char *const SYNC_WORDS[] = {"full_refresh", "incremental", NULL};
 static const char *const LATER_SYNCS[] = {"compare", "cdc", NULL};
 const char *const WRITE_WORDS[] = {"append", "merge", "overwrite", NULL};
+const char *const ORDER_WORDS[] = {"auto", "key", "physical", NULL};
 const char *const GUARANTEE_WORDS[] = {"at_least_once", "effectively_once", "exactly_once", NULL};
 
 static bool read_overlap(const FieldSite *site, void *target, Err *err)
@@ -74,6 +75,7 @@ static const FieldRule COLUMNS_FIELDS[] = {
 static const FieldTable COLUMNS_TABLE = FIELD_TABLE(COLUMNS_FIELDS);
 
 static const FieldRule READ_FIELDS[] = {
+    {.name = "order", .kind = FIELD_WORD, .at = FIELD_AT(StreamResource, read_order), .words = ORDER_WORDS},
     {.name = "parallel", .kind = FIELD_INT, .at = FIELD_AT(StreamResource, parallel), .least = 1, .most = PARALLEL_MAX},
     {.name = "chunkRows",
      .kind = FIELD_COUNT,

@@ -127,6 +127,7 @@ typedef struct ReadSpec {
     int64_t batch_rows; /* targets of the builder */
     size_t batch_bytes;
     int64_t chunk_rows; /* rows a statement at most, where the source reads in keyset chunks; 0: as it sees fit */
+    ReadOrder order;
     int64_t max_rows_per_second; /* the pace at which the engine will take rows; 0: any */
     int64_t max_statement_us; /* statements are cut so that none runs longer, as far as the source can; 0: no bound */
     Stop *stop;
@@ -178,7 +179,7 @@ typedef struct SourceOps {
     bool (*mark)(Reader *reader, Buf *position);
     void (*read_close)(Reader *reader);
     /* A read of one table by several sessions; all three NULL where the room has none. read_split: cuts an opened read,
-     * of which nothing was given out, for about `readers` sessions; readers 0: the parts are known from a saved
+     * of which nothing was given out, for about `readers` sessions (1: only if that is the better way to read it); readers 0: the parts are known from a saved
      * position, only the snapshot is wanted. read_join: opens a further reader in that snapshot; *reader NULL: not
      * possible just now (somebody waits for a lock on the table). read_part: turns either reader to a part, from
      * `after` (a mark in it) or its start; read_next then gives its rows and ends with it. `number` counts the parts of

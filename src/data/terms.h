@@ -16,6 +16,12 @@ typedef enum CommitStyle {
     COMMIT_DELIVER_AND_ACKNOWLEDGE,
     COMMIT_STYLE_COUNT
 } CommitStyle;
+/* In which order a table is read, where the source can choose. */
+typedef enum ReadOrder {
+    READ_ORDER_AUTO,    /* by the key, unless the table lies in another order, where that would be slow */
+    READ_ORDER_KEY,     /* so that a read can be resumed */
+    READ_ORDER_PHYSICAL /* as it lies: the fastest, not resumable */
+} ReadOrder;
 typedef enum CommitScope { SCOPE_PIPELINE, SCOPE_STREAM } CommitScope;
 /* What a row says happened at the source. */
 typedef enum RowOp { OP_READ, OP_INSERT, OP_UPDATE, OP_DELETE } RowOp;

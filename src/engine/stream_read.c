@@ -259,7 +259,7 @@ static bool find_parts(StreamRead *read, Reader *reader, Share *share, bool *res
         err_set(err, ERR_STATE_POSITION_INVALID, "the saved position is one of parts, which the source does not give");
         return false;
     }
-    if (source->read_split == NULL || (!known && (readers < 2 || read->spec.resume != NULL))) return true;
+    if (source->read_split == NULL || (!known && read->spec.resume != NULL)) return true;
     ReadSplit split = {0};
     if (!source->read_split(reader, known ? 0 : readers, read->arena, &split, err)) return false;
     share->snapshot = split.snapshot;
@@ -417,6 +417,7 @@ static ReadSpec spec_of(Attempt *attempt, const StreamRun *run)
         .batch_rows = batch_rows(plan),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,
+        .order = plan->order,
         .max_rows_per_second = plan->max_rows_per_second,
         .max_statement_us = plan->max_statement_us,
         .stop = &attempt->stop,

@@ -30,8 +30,9 @@ typedef struct StreamPlan {
     Type cursor_type;
     int64_t overlap; /* timestamp and date cursors: microseconds; integer cursors: a count; else 0 */
     const char *where;
-    const char *owner;        /* 32 hex digits: to whom a saved position belongs: source identity, stream, sync, cursor,
+    const char *owner; /* 32 hex digits: to whom a saved position belongs: source identity, stream, sync, cursor,
                         * filter, key, destination, namespace, table, write */
+    ReadOrder order;
     int parallel;             /* feeds that may read it at a time */
     int64_t chunk_rows;       /* rows a statement at most; 0: as the source sees fit */
     int64_t max_statement_us; /* no statement at the source runs longer, as far as it can be cut */

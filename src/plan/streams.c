@@ -81,6 +81,7 @@ static StreamPlan *add_stream(Draft *draft, const StreamResource *given, const c
         .source = table,
         .where = given->where,
         .chunk_rows = given->chunk_rows > 0 ? given->chunk_rows : pipeline->chunk_rows,
+        .order = given->read_order != READ_ORDER_AUTO ? given->read_order : pipeline->read_order,
         .max_statement_us = given->max_statement_us > 0 ? given->max_statement_us : pipeline->max_statement_us,
         .max_rows_per_second = given->max_rows_per_second,
         .parallel = given->parallel > 0      ? given->parallel

@@ -57,6 +57,98 @@ static void position_round_trip(void **state)
     assert_true(after.rows == INT64_MAX);
 }
 
+static Position round_trip(const Position *before)
+{
+    Position after;
+    Err err;
+    assert_true(position_from_text(position_to_text(before, &arena), &arena, &after, &err));
+    return after;
+}
+
+static void parts_left_round_trip(void **state)
+{
+    (void)state;
+    const PositionPart parts[] = {{.part = "{\"from\":1}", .after = "5"}, {.part = "b"}};
+    Position after = round_trip(&(Position){.parted = true, .parts = parts, .part_count = 2});
+    assert_true(after.parted);
+    assert_int_equal(after.part_count, 2);
+    assert_string_equal(after.parts[0].part, parts[0].part);
+    assert_string_equal(after.parts[0].after, "5");
+    assert_string_equal(after.parts[1].part, "b");
+    assert_null(after.parts[1].after);
+    /* All parts read is not the same as a read that was never cut, which would begin from the start. */
+    after = round_trip(&(Position){.parted = true});
+    assert_true(after.parted);
+    assert_int_equal(after.part_count, 0);
+    assert_false(round_trip(&(Position){.rows = 1}).parted);
+}
+
+static void parts_that_are_no_parts_are_refused(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"{\"v\":1,\"parts\":{}}", "{\"v\":1,\"parts\":[{}]}",
+                               "{\"v\":1,\"parts\":[{\"part\":1}]}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Position position;
+        Err err;
+        assert_false(position_from_text(bad[i], &arena, &position, &err));
+        assert_int_equal(err.code, ERR_STATE_POSITION_INVALID);
+    }
+}
+
+static char *text_of(const char *text)
+{
+    return memcpy(mem_alloc(strlen(text) + 1), text, strlen(text) + 1);
+}
+
+static void a_commit_saves_what_each_part_has_left(void **state)
+{
+    (void)state;
+    const PositionPart parts[] = {{.part = "a"}, {.part = "b", .after = "7"}, {.part = "c"}};
+    PartSet *set = parts_new(parts, 3, true);
+    Position position = {.source = "x"};
+    set->items[0].rows_since_mark = 10;
+    set->items[1].rows_since_mark = 5;
+    assert_int_equal(parts_mark(set, 1, text_of("3"), false), 10);
+    assert_int_equal(parts_mark(set, 3, NULL, true), 0);
+    parts_position(set, &arena, &position);
+    assert_null(position.source);
+    assert_true(position.parted);
+    assert_int_equal(position.part_count, 2);
+    assert_string_equal(position.parts[0].after, "3");
+    assert_string_equal(position.parts[1].part, "b");
+    assert_string_equal(position.parts[1].after, "7"); /* its rows since are not behind a resume point */
+    parts_free(set);
+}
+
+static void a_forced_barrier_repeats_only_parts_between_marks(void **state)
+{
+    (void)state;
+    const PositionPart parts[] = {{.part = "a"}, {.part = "b"}};
+    PartSet *set = parts_new(parts, 2, true);
+    set->items[0].rows_since_mark = 1;
+    parts_forced(set);
+    assert_true(parts_repeat(set));
+    assert_int_equal(set->items[0].rows_since_mark, 0);
+    parts_mark(set, 2, NULL, true); /* another part's resume point does not end it */
+    assert_true(parts_repeat(set));
+    parts_mark(set, 1, text_of("9"), false);
+    assert_false(parts_repeat(set));
+    parts_free(set);
+}
+
+static void parts_of_one_snapshot_are_not_saved(void **state)
+{
+    (void)state;
+    const PositionPart parts[] = {{.part = "a"}};
+    PartSet *set = parts_new(parts, 1, false);
+    Position position = {.source = "x"};
+    parts_position(set, &arena, &position);
+    assert_false(position.parted);
+    assert_null(position.source);
+    parts_free(set);
+}
+
 static void position_of_another_kind_is_refused(void **state)
 {
     (void)state;
@@ -174,6 +266,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(position_round_trip),
+        cmocka_unit_test(parts_left_round_trip),
+        cmocka_unit_test(parts_that_are_no_parts_are_refused),
+        cmocka_unit_test(a_commit_saves_what_each_part_has_left),
+        cmocka_unit_test(a_forced_barrier_repeats_only_parts_between_marks),
+        cmocka_unit_test(parts_of_one_snapshot_are_not_saved),
         cmocka_unit_test(position_of_another_kind_is_refused),
         cmocka_unit_test(lower_bound_is_the_lesser_of_watermark_and_highest),
         cmocka_unit_test(counts_overlap_without_overflow),

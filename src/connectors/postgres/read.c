@@ -180,7 +180,8 @@ static bool pg_read_split(Reader *reader, int readers, Arena *arena, ReadSplit *
     *split = (ReadSplit){0};
     if (readers > 0) {
         if (pg->phase_count > 1 || pg->phase > 0 || pg->after.phase != NULL) return true;
-        if (!split_plan(pg->session, &pg->table, &pg->size, &pg->phases[0], readers, arena, split, err)) return false;
+        if (!split_plan(pg->session, pg->spec, &pg->table, &pg->size, &pg->phases[0], readers, arena, split, err))
+            return false;
         if (split->count == 0) return true;
     }
     return snapshot_export(pg->session, pg->lsn, arena, &split->snapshot, err);

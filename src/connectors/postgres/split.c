@@ -1,6 +1,7 @@
 #include "connectors/postgres/split.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -12,8 +13,8 @@ enum {
     UNKNOWN_ROWS = 1000, /* of a table that was never analyzed */
 };
 
-static const int64_t LEAST_BYTES = 16 * 1024 * 1024, /* smaller tables are read before a further session is open */
-    BLOCKS_MOST_BYTES = 1024 * 1024 * 1024;
+static const int64_t LEAST_BYTES = 16 * 1024 * 1024; /* smaller tables are read before a further session is open */
+static const double CORRELATED = 0.8;                /* from here on a table lies as its key sorts */
 
 /* ---- statements of bounded time ---------------------------------------------------------------------------------- */
 
@@ -135,34 +136,78 @@ static void cut_blocks(int64_t blocks, int count, Arena *arena, ReadSplit *split
     split->count = count;
 }
 
-/* The bounds of the statistics' histogram, which hold equally many rows between them; the column's most common values
- * stand outside of it, and fall into the range they belong to. */
+/* What the server knows of the first column of the key. The bounds of the statistics' histogram hold equally many rows between
+ * them; the column's most common values stand outside of it, and fall into the range they belong to. */
+typedef struct KeyFacts {
+    bool correlated;
+    const char **bounds; /* sorted; the first and the last are the ends */
+    int count;
+} KeyFacts;
+
 static const char QUANTILES[] =
-    "SELECT b.value FROM pg_catalog.pg_stats s, "
-    "LATERAL pg_catalog.unnest(s.histogram_bounds::pg_catalog.text::pg_catalog.text[]) WITH ORDINALITY b(value, n) "
+    "SELECT b.value, s.correlation FROM pg_catalog.pg_stats s LEFT JOIN LATERAL "
+    "pg_catalog.unnest(s.histogram_bounds::pg_catalog.text::pg_catalog.text[]) WITH ORDINALITY b(value, n) ON true "
     "WHERE s.schemaname = $1 AND s.tablename = $2 AND s.attname = $3 AND s.inherited = $4::pg_catalog.bool ORDER BY "
     "b.n";
 
-static bool cut_key(PgSession *session, const PgTable *table, const PgPhase *phase, int readers, Arena *arena,
-                    ReadSplit *split, Err *err)
+static bool read_quantiles(PgSession *session, const PgTable *table, const char *column, Arena *arena, KeyFacts *facts,
+                           Err *err)
 {
-    const char *values[] = {table->schema, table->name, phase->by[0], table->kind == 'p' ? "true" : "false"};
+    const char *values[] = {table->schema, table->name, column, table->kind == 'p' ? "true" : "false"};
     PGresult *found;
+    *facts = (KeyFacts){.correlated = true};
     if (!pg_exec_params(session, QUANTILES, 4, values, &found, err)) return false;
-    int bounds = PQntuples(found), count = slices_for(readers, bounds - 1);
-    if (count >= 2) {
-        const char *from = NULL;
-        split->parts = arena_array(arena, const char *, count);
-        for (int i = 0; i < count; i++) {
-            const char *to = i + 1 == count ? NULL : PQgetvalue(found, bounds * (i + 1) / count, 0);
-            if (from != NULL && to != NULL && strcmp(from, to) == 0) continue;
-            split->parts[split->count++] = key_text(phase, from, to, arena);
-            from = to;
-        }
+    facts->bounds = arena_array(arena, const char *, PQntuples(found) + 1);
+    for (int i = 0; i < PQntuples(found); i++) {
+        if (!PQgetisnull(found, i, 1)) facts->correlated = fabs(strtod(PQgetvalue(found, i, 1), NULL)) >= CORRELATED;
+        if (!PQgetisnull(found, i, 0)) facts->bounds[facts->count++] = arena_strdup(arena, PQgetvalue(found, i, 0));
     }
     PQclear(found);
-    split->resumable = true;
     return true;
+}
+
+static bool is_integer(const PgTable *table, const char *name)
+{
+    TypeId id = pg_table_column(table, name)->shown.type.id;
+    return id == TYPE_INT16 || id == TYPE_INT32 || id == TYPE_INT64;
+}
+
+/* Even steps between the least and the greatest; an index has both at hand. */
+static bool read_ends(PgSession *session, const CatalogTable *table, const char *column, int steps, Arena *arena,
+                      KeyFacts *facts, Err *err)
+{
+    Buf sql;
+    PGresult *found;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT pg_catalog.min(");
+    pg_quote_name(&sql, column);
+    buf_puts(&sql, ")::pg_catalog.int8, pg_catalog.max(");
+    pg_quote_name(&sql, column);
+    buf_puts(&sql, ")::pg_catalog.int8 FROM ");
+    pg_put_from(session, table, &sql);
+    bool ok = pg_exec(session, buf_text(&sql), &found, err);
+    buf_release(&sql);
+    if (!ok) return false;
+    __int128 least = strtoll(PQgetvalue(found, 0, 0), NULL, 10), most = strtoll(PQgetvalue(found, 0, 1), NULL, 10);
+    bool empty = PQgetisnull(found, 0, 0);
+    PQclear(found);
+    facts->bounds = arena_array(arena, const char *, steps + 1);
+    for (int i = 0; !empty && i <= steps; i++)
+        facts->bounds[facts->count++] = arena_printf(arena, "%lld", (long long)(least + (most - least) * i / steps));
+    return true;
+}
+
+static void cut_key(const KeyFacts *facts, const PgPhase *phase, int count, Arena *arena, ReadSplit *split)
+{
+    const char *from = NULL;
+    split->parts = arena_array(arena, const char *, count + 1);
+    split->resumable = true;
+    for (int i = 0; i < count; i++) {
+        const char *to = i + 1 == count ? NULL : facts->bounds[(facts->count - 1) * (i + 1) / count];
+        if (from != NULL && to != NULL && strcmp(from, to) == 0) continue;
+        split->parts[split->count++] = key_text(phase, from, to, arena);
+        from = to;
+    }
 }
 
 bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err)
@@ -181,27 +226,38 @@ bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err)
     return true;
 }
 
-/* Tests cut small tables too: OPENETL_SPLIT=blocks or key. */
-static SliceKind asked_kind(void)
+/* Tests cut small tables too. */
+static bool cut_anyway(void)
 {
-    const char *asked = getenv("OPENETL_SPLIT");
-    if (asked == NULL) return SLICE_WHOLE;
-    return strcmp(asked, "key") == 0 ? SLICE_KEY : SLICE_BLOCKS;
+    return getenv("OPENETL_SPLIT") != NULL;
 }
 
-bool split_plan(PgSession *session, const PgTable *table, const PgSize *size, const PgPhase *phase, int readers,
-                Arena *arena, ReadSplit *split, Err *err)
+static bool by_pages(const ReadSpec *spec, const PgPhase *phase, const KeyFacts *facts)
 {
-    bool pages = table->kind == 'r' || table->kind == 'm', keyed = phase->count > 0;
-    SliceKind asked = asked_kind();
+    return phase->count == 0 || spec->order == READ_ORDER_PHYSICAL ||
+           (spec->order == READ_ORDER_AUTO && !facts->correlated);
+}
+
+bool split_plan(PgSession *session, const ReadSpec *spec, const PgTable *table, const PgSize *size,
+                const PgPhase *phase, int readers, Arena *arena, ReadSplit *split, Err *err)
+{
+    bool has_pages = table->kind == 'r' || table->kind == 'm', keyed = phase->count > 0;
+    KeyFacts facts = {0};
     *split = (ReadSplit){0};
-    if ((!pages && table->kind != 'p') || strcmp(phase->order, "key") != 0) return true;
-    if (size->total_bytes < LEAST_BYTES && asked == SLICE_WHOLE) return true;
-    bool by_pages =
-        pages && (!keyed || (asked == SLICE_WHOLE ? size->heap_bytes <= BLOCKS_MOST_BYTES : asked == SLICE_BLOCKS));
-    if (!by_pages) return !keyed || cut_key(session, table, phase, readers, arena, split, err);
-    int count = slices_for(readers, size->blocks);
-    if (count >= 2) cut_blocks(size->blocks, count, arena, split);
+    if ((!has_pages && table->kind != 'p') || strcmp(phase->order, "key") != 0) return true;
+    if (size->total_bytes < LEAST_BYTES && !cut_anyway()) return true;
+    if (keyed && !read_quantiles(session, table, phase->by[0], arena, &facts, err)) return false;
+    if (has_pages && by_pages(spec, phase, &facts)) {
+        int count = readers == 1 ? 1 : slices_for(readers, size->blocks);
+        if (count >= 1 && (readers > 1 || keyed)) cut_blocks(size->blocks, count, arena, split);
+        return true;
+    }
+    if (readers < 2 || !keyed) return true;
+    if (facts.count == 0 && is_integer(table, phase->by[0]) &&
+        !read_ends(session, spec->table, phase->by[0], slices_for(readers, SLICES_MAX), arena, &facts, err))
+        return false;
+    int count = slices_for(readers, facts.count - 1);
+    if (count >= 2) cut_key(&facts, phase, count, arena, split);
     return true;
 }
 

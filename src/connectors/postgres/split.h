@@ -3,10 +3,13 @@
  *   {"v":1,"slice":"blocks","from":0,"to":8192}            pages of a plain table or a materialized view, by ctid
  *   {"v":1,"slice":"key","by":["id"],"from":"10","to":"20"}  a range of the first column of the key: from <= id < to
  *
- * A key's `from` and `to` are absent at the table's ends. Pages mean other rows in a later snapshot, so such slices cannot be gone on with
- * after a crash; key ranges mean the same rows. So tables of up to 1 GiB, and those without a usable key, are cut by
- * pages (the server reads them a third faster, and in any physical order); larger ones by key ranges, at quantiles of the
- * server's statistics, so that they are even also where the key is skewed; so are partitioned tables. */
+ * A key's `from` and `to` are absent at the table's ends. Key ranges mean the same rows in a later snapshot, so a read that was
+ * cut short goes on in each of them; pages do not: a row that was changed lies elsewhere. So a table is cut by its key, at
+ * quantiles of the server's statistics (even also where the key is skewed), or evenly between the least and the greatest
+ * where an integer key has none. It is cut by pages where it has no usable key; and, unless read.order says otherwise,
+ * where its rows lie in another order than the key's (the statistics' correlation): following the key would read a page
+ * for every row.
+ */
 #ifndef OPENETL_CONNECTORS_POSTGRES_SPLIT_H
 #define OPENETL_CONNECTORS_POSTGRES_SPLIT_H
 
@@ -34,9 +37,9 @@ typedef struct PgSize {
 bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err);
 
 /* Cuts the read of `table` (as the open snapshot has it) for `readers` sessions; split->count stays 0 where it is better left
- * whole: small, a view, or without statistics. */
-bool split_plan(PgSession *session, const PgTable *table, const PgSize *size, const PgPhase *phase, int readers,
-                Arena *arena, ReadSplit *split, Err *err);
+ * whole: small, a view, or nothing is known of the key. */
+bool split_plan(PgSession *session, const ReadSpec *spec, const PgTable *table, const PgSize *size,
+                const PgPhase *phase, int readers, Arena *arena, ReadSplit *split, Err *err);
 /* Reads a slice's text. STATE_POSITION_INVALID when it is not one of this table's phase. */
 bool slice_parse(const char *text, const ReadSpec *spec, const PgPhase *phase, Arena *arena, PgSlice *slice, Err *err);
 /* Appends the condition for the slice's rows, of the next statement where it is read by several. */
