@@ -13,7 +13,7 @@ CC     ?= gcc
 PREFIX ?= /usr/local
 VERSION := 0.1.0
 
-PKGS   := libpq sqlite3 yaml-0.1 jansson
+PKGS   := libpq sqlite3 yaml-0.1 jansson libcurl
 CFLAGS ?= -O2 -g
 WARN   := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
           -Wswitch-enum -Wpointer-arith -Wcast-qual -Wwrite-strings

@@ -43,7 +43,7 @@ CLIENTS = {
     "duckdb.h": ["connectors/duckdb", "connectors/files"],
     "mysql.h": ["connectors/mysql"],
     "mariadb_rpl.h": ["connectors/mysql"],
-    "curl/curl.h": ["connectors", "serve"],
+    "curl/curl.h": ["connectors", "tasks", "serve"],
     "yaml.h": ["config"],
     "microhttpd.h": ["serve"],
 }

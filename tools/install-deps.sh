@@ -6,7 +6,7 @@
 #   tools/install-deps.sh test    demo + servers, sanitizers and fuzzers the tests use
 set -euo pipefail
 
-build=(gcc make pkg-config ca-certificates npm libpq-dev libsqlite3-dev libyaml-dev libjansson-dev libxxhash-dev)
+build=(gcc make pkg-config ca-certificates npm libpq-dev libsqlite3-dev libyaml-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev)
 demo=(sqlite3)
 test=(postgresql-15 postgresql-client-15 python3-venv clang clang-format libclang-rt-14-dev libcmocka-dev gcovr)
 

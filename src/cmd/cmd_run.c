@@ -7,6 +7,7 @@
 #include "report/progress.h"
 #include "report/reconcile_report.h"
 #include "report/run_report.h"
+#include "tasks/alerts.h"
 
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ typedef struct RunCommand {
     int pipeline_count;
     int64_t wait_us;
     Stop stop;
+    ResourceSet all; /* the stored resources as they are now: what alerts look at */
     json_t *results; /* under --output json */
     int check_code;  /* of a check after a run: the data is committed all the same */
 } RunCommand;
@@ -182,6 +184,28 @@ static void check_pipeline(RunCommand *run, const Resource *pipeline)
     }
 }
 
+/* ---- alerts: their troubles are no run's ---- */
+
+static AlertWatch *begin_alerts(const RunCommand *run)
+{
+    Err err;
+    if (!alerts_look(run->planning.state, &run->all, &err)) {
+        log_warn("alerts could not be looked for: %s", err.message);
+        return NULL;
+    }
+    return alerts_watch(run->planning.state, &run->all, run->invocation->settings.workspace);
+}
+
+/* failed: the pipeline whose error was just printed, or NULL. */
+static void end_alerts(const RunCommand *run, AlertWatch *watch, const char *failed)
+{
+    Err err;
+    AlertTelling telling = {.set = &run->all, .workspace = run->invocation->settings.workspace, .said = failed};
+    alerts_watch_stop(watch);
+    if (!alerts_look(run->planning.state, &run->all, &err) || !alerts_tell(run->planning.state, &telling, &err))
+        log_warn("alerts could not be looked for: %s", err.message);
+}
+
 static int run_pipeline(RunCommand *run, const Resource *pipeline)
 {
     Err err;
@@ -191,6 +215,7 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
     arena_init(&call->arena);
     const char *no_color = getenv("NO_COLOR");
     bool color = !option_given(run->invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
+    AlertWatch *watch = begin_alerts(run);
     display_open(display_kind(run->invocation->settings.quiet), pipeline->name, &call->progress, color);
     bool ok = guard_run(engine_work, call, &run->stop, display_tick, &err);
     display_close();
@@ -202,6 +227,7 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
     }
     arena_release(&call->arena);
     if (ok && !stop_asked(&run->stop)) check_pipeline(run, pipeline);
+    end_alerts(run, watch, ok ? NULL : pipeline->name);
     return code;
 }
 
@@ -230,6 +256,7 @@ static int run_run(Invocation *invocation)
     int code = -1;
     bool ready = option_given(invocation, "file") ? plan_and_apply(&run, &code, &err) : open_stored(&run, &err);
     if (!ready) return code >= 0 ? code : command_fail(invocation, &err);
+    run.all = resources_join(&run.planning.given, &run.planning.stored, invocation->arena);
     run.results = json_array();
     code = run_pipelines(&run);
     if (wants_json(invocation)) {

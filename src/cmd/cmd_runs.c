@@ -1,5 +1,6 @@
 #include "cmd/common.h"
 #include "report/run_report.h"
+#include "tasks/alerts.h"
 
 enum { LIMIT_DEFAULT = 50 };
 static const int64_t DAY_US = INT64_C(86400000000);
@@ -31,16 +32,15 @@ static bool read_query(const Invocation *invocation, int64_t now, RunsQuery *que
 }
 
 /* A name that is neither stored nor in the log is a mistake, not an empty answer. */
-static bool check_name(Invocation *invocation, State *state, const RunsQuery *query, const RunList *runs, Err *err)
+static bool check_name(Invocation *invocation, State *state, const RunsQuery *query, const ResourceSet *stored,
+                       const RunList *runs, Err *err)
 {
-    ResourceSet stored;
     const Resource *pipeline;
     RunList any;
     if (query->pipeline == NULL || runs->count > 0) return true;
     if (!state_runs(state, query->pipeline, 0, INT64_MAX, 1, invocation->arena, &any, err)) return false;
     if (any.count > 0) return true;
-    return state_resources(state, invocation->arena, &stored, err) &&
-           resource_require(&stored, RESOURCE_PIPELINE, query->pipeline, invocation->arena, &pipeline, err);
+    return resource_require(stored, RESOURCE_PIPELINE, query->pipeline, invocation->arena, &pipeline, err);
 }
 
 static int runs_run(Invocation *invocation)
@@ -49,13 +49,16 @@ static int runs_run(Invocation *invocation)
     State *state;
     RunsQuery query;
     RunList runs;
+    ResourceSet stored;
     int64_t now;
     if (!command_state(invocation, true, &state, &err) || !state_clock(state, &now, &err) ||
         !read_query(invocation, now, &query, &err) ||
         !state_runs(state, query.pipeline, query.since_us, query.until_us, query.limit, invocation->arena, &runs,
                     &err) ||
-        !check_name(invocation, state, &query, &runs, &err))
+        !state_resources(state, invocation->arena, &stored, &err) ||
+        !check_name(invocation, state, &query, &stored, &runs, &err))
         return command_fail(invocation, &err);
+    runs_mark_hung(&runs, &stored);
     if (wants_json(invocation)) {
         answer_json(invocation, runs_json(&runs));
         return ANSWER_DONE;

@@ -9,6 +9,8 @@ bool connection_read(const FieldSite *spec, ConnectionResource *connection, Err 
 bool pipeline_read(const FieldSite *spec, PipelineResource *pipeline, Err *err);
 /* `streams:` of a pipeline: a list of streams, or "*". */
 bool streams_read(const FieldSite *site, PipelineResource *pipeline, Err *err);
+/* `alerts:` of a pipeline; `alerts` has its defaults already. */
+bool alerts_read(const FieldSite *site, AlertsResource *alerts, Err *err);
 
 /* Words in the order of their enums (data/terms.h). */
 extern const char *const WRITE_WORDS[];

@@ -38,6 +38,11 @@ static bool read_streams(const FieldSite *site, void *target, Err *err)
     return streams_read(site, &((PipelineDraft *)target)->pipeline, err);
 }
 
+static bool read_alerts(const FieldSite *site, void *target, Err *err)
+{
+    return alerts_read(site, &((PipelineDraft *)target)->pipeline.alerts, err);
+}
+
 static bool read_cron(const FieldSite *site, void *target, Err *err)
 {
     PipelineDraft *draft = target;
@@ -177,7 +182,7 @@ static const FieldRule PIPELINE_FIELDS[] = {
     {.name = "job", .kind = FIELD_MAP, .table = &JOB_TABLE},
     {.name = "onDrift", .kind = FIELD_LATER},
     {.name = "checks", .kind = FIELD_MAP, .table = &CHECKS_TABLE},
-    {.name = "alerts", .kind = FIELD_LATER},
+    {.name = "alerts", .kind = FIELD_OWN, .read = read_alerts},
 };
 static const FieldTable PIPELINE_TABLE = FIELD_TABLE(PIPELINE_FIELDS);
 
@@ -211,7 +216,8 @@ bool pipeline_read(const FieldSite *spec, PipelineResource *pipeline, Err *err)
                                         .resume_point_timeout_us = (int64_t)60 * SECOND_US,
                                         .size = JOB_S,
                                         .pool = "default",
-                                        .retries = 3}};
+                                        .retries = 3,
+                                        .alerts = {.hung_us = (int64_t)15 * 60 * SECOND_US}}};
     if (!fields_read(&PIPELINE_TABLE, spec, &draft, err)) return false;
     if (!spread_limit(spec, &draft, err)) return false;
     *pipeline = draft.pipeline;

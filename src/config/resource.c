@@ -127,12 +127,13 @@ static const FieldTable DOCUMENT_TABLE = FIELD_TABLE(DOCUMENT_FIELDS);
 static bool refuse_text(const char *text, const Place *place, const FieldPath *path, Err *err)
 {
     if (!secret_has_placeholder(text)) return true;
-    config_error(err, place, path, "a placeholder (${…}) is allowed in a Connection's config values only");
+    config_error(err, place, path,
+                 "a placeholder (${…}) is allowed in a Connection's config values and alerts.webhook only");
     err_fix(err, "write the value itself here");
     return false;
 }
 
-/* `allowed` is the one map whose values may hold placeholders; its keys may not. */
+/* `allowed` is the one map whose values may hold placeholders, or whose reader looks at them itself; its keys may not. */
 static bool refuse_placeholders(const Node *node, const Node *allowed, const FieldPath *path, Err *err)
 {
     if (node->kind == NODE_TEXT) return refuse_text(node->text, &node->place, path, err);
@@ -174,7 +175,7 @@ static bool read_document(const Node *root, Arena *arena, Resource *resource, Er
     if (!fields_read(&DOCUMENT_TABLE, &site, &document, err)) return false;
     *resource = (Resource){.kind = (ResourceKind)document.kind, .name = document.name, .place = root->place};
     bool connection = resource->kind == RESOURCE_CONNECTION;
-    const Node *allowed = connection ? node_get(document.spec, "config") : NULL;
+    const Node *allowed = node_get(document.spec, connection ? "config" : "alerts");
     if (!refuse_placeholders(root, allowed, NULL, err)) return false;
     FieldPath step = {NULL, "spec", 0};
     FieldSite spec = {arena, document.spec, &step};

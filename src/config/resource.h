@@ -65,6 +65,16 @@ typedef struct StreamResource {
 typedef enum ScheduleKind { SCHEDULE_NONE, SCHEDULE_EVERY, SCHEDULE_CRON, SCHEDULE_CONTINUOUS } ScheduleKind;
 typedef enum JobSize { JOB_S, JOB_M, JOB_L, JOB_XL } JobSize;
 
+/* Where alerts go beside the log, and when a run is late or hung. */
+typedef struct AlertsResource {
+    const char *webhook; /* a URL, with placeholders; NULL: none */
+    Place webhook_place;
+    const char **command; /* a program and its arguments; command_count 0: none */
+    int command_count;
+    int64_t hung_us; /* a running attempt without progress; default 15 m */
+    int64_t late_us; /* an expected run that did not start; 0: a tenth of the window, from 1 m to 1 h */
+} AlertsResource;
+
 typedef struct PipelineResource {
     ScheduleKind schedule;
     int64_t every_us;
@@ -94,6 +104,7 @@ typedef struct PipelineResource {
     int parallel;               /* source.read.parallel; 0: default */
     int64_t max_statement_us;   /* source.read.maxStatement; 0: default */
     int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */
+    AlertsResource alerts;
 } PipelineResource;
 
 typedef enum ResourceKind { RESOURCE_CONNECTION, RESOURCE_PIPELINE, RESOURCE_KIND_COUNT } ResourceKind;

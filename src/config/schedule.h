@@ -21,6 +21,11 @@ typedef struct LastRun {
 /* The window a run that starts at `start_us` has until the next one: `every`, or the gap between the times of the cron
  * line around it. 0 without such a schedule. */
 int64_t schedule_window_us(const PipelineResource *pipeline, int64_t start_us);
+/* Where a full refresh becomes work to plan for: more than half of its window. */
+static inline bool window_half_passed(int64_t took_us, int64_t window_us)
+{
+    return window_us > 0 && took_us > window_us / 2;
+}
 /* When the run after `last` is expected: a moment that may have passed. Nothing is expected before the pipeline was
  * applied as it is, nor while a run lasts. 0 without such a schedule. */
 int64_t schedule_due_us(const PipelineResource *pipeline, const LastRun *last, int64_t applied_at_us);

@@ -19,6 +19,8 @@ typedef struct RunOptions {
 
 typedef struct StreamResult {
     const char *name, *table;
+    SyncMode sync;
+    bool whole; /* this run began its read, from the table's start */
     int64_t rows_read, rows_inserted, rows_updated, rows_skipped, bytes;
     int64_t null_cursors;
     bool verified_empty;

@@ -56,7 +56,10 @@ static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *
     keep_texts(run, next);
     run->result->range_lower = item->lower == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->lower);
     run->result->range_upper = item->upper == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->upper);
-    atomic_store(&run->progress->started_us, clock_mono_us());
+    if (atomic_load(&run->progress->started_us) == 0) {
+        atomic_store(&run->progress->started_us, clock_mono_us());
+        run->result->whole = !run->start.resuming && item->lower == NULL;
+    }
     if (item->upper == NULL) return true;
     return state_run_range(lane->attempt->state, lane->attempt->run_id, lane->attempt->number, item->lower, item->upper,
                            err);

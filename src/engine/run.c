@@ -103,7 +103,8 @@ static void start_results(Run *run, const PipelinePlan *plan)
     run->progress->streams = arena_array(run->arena, StreamProgress, plan->stream_count + 1);
     run->progress->count = plan->stream_count;
     for (int i = 0; i < plan->stream_count; i++) {
-        result->streams[i] = (StreamResult){.name = plan->streams[i].name, .table = plan->streams[i].table};
+        result->streams[i] = (StreamResult){
+            .name = plan->streams[i].name, .table = plan->streams[i].table, .sync = plan->streams[i].sync};
         run->progress->streams[i].name = plan->streams[i].name;
         bool whole = plan->streams[i].sync == SYNC_FULL_REFRESH && plan->streams[i].where == NULL;
         atomic_store(&run->progress->streams[i].estimate, whole ? plan->streams[i].source->estimated_rows : -1);
@@ -306,6 +307,39 @@ static bool run_attempts(Run *run, Err *err)
     }
 }
 
+/* ---- what the reads took ----------------------------------------------------------------------------------------- */
+
+static bool record_read(const Run *run, int index, int64_t now_us, Err *err)
+{
+    const StreamResult *stream = &run->result->streams[index];
+    const StreamProgress *progress = &run->progress->streams[index];
+    int64_t now_mono_us = clock_mono_us();
+    int64_t started_us = atomic_load(&progress->started_us), done_us = atomic_load(&progress->done_us);
+    if (started_us == 0 || done_us == 0) return true;
+    ReadRecord read = {
+        .pipeline = run->pipeline->name,
+        .stream = stream->name,
+        .run_id = run->result->run_id,
+        .sync = stream->sync,
+        .whole = stream->whole,
+        .rows = stream->rows_read,
+        .started_at_us = now_us - (now_mono_us - started_us),
+        .finished_at_us = now_us - (now_mono_us - done_us),
+    };
+    return state_read_put(run->state, &read, err);
+}
+
+/* Evidence for later plans and alerts; that it cannot be written does not make a run fail that is done. */
+static void record_reads(const Run *run)
+{
+    Err err;
+    int64_t now_us;
+    bool ok = run->result->stream_count == 0 || state_clock(run->state, &now_us, &err);
+    for (int i = 0; ok && i < run->result->stream_count; i++)
+        ok = record_read(run, i, now_us, &err);
+    if (!ok) log_warn("what the reads took could not be kept: %s", err.message);
+}
+
 bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, const RunOptions *options, Stop *stop,
                 Progress *progress, Arena *arena, RunResult *result, Err *err)
 {
@@ -327,6 +361,7 @@ bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, 
     bool ok = take_lease(&run, err);
     if (ok) {
         ok = run_attempts(&run, err);
+        record_reads(&run);
         Err dropped;
         if (!state_lease_drop(state, &run.lease, &dropped) && ok)
             log_warn("the lease could not be dropped: %s", dropped.message);

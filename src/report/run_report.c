@@ -94,9 +94,15 @@ json_t *run_summary_json(const char *pipeline, const RunResult *result, const Er
 
 /* ---- the run log ---- */
 
-Color run_state_color(RunState state)
+const char *run_state_text(const RunRecord *run)
 {
-    switch (state) {
+    return run->hung ? "hung" : run_state_name(run->state);
+}
+
+Color run_state_color(const RunRecord *run)
+{
+    if (run->hung) return COLOR_RED;
+    switch (run->state) {
     case RUN_SUCCESS:
         return COLOR_GREEN;
     case RUN_RUNNING:
@@ -136,7 +142,7 @@ void runs_print(const RunList *runs, int64_t now_us, bool color, Arena *arena, B
         table_cell(&table, run->run_id);
         table_count_cell(&table, run->attempt);
         table_cell(&table, run->pipeline);
-        table_color_cell(&table, run_state_color(run->state), run_state_name(run->state));
+        table_color_cell(&table, run_state_color(run), run_state_text(run));
         table_cell(&table, run->trigger);
         table_cell(&table, text_time(run->started_at_us, arena));
         table_cell(&table, text_duration(run_duration_us(run, now_us), arena));
@@ -160,6 +166,8 @@ json_t *run_record_json(const RunRecord *run)
     json_object_set_new(object, "trigger", json_shown(run->trigger));
     json_object_set_new(object, "started_at", json_time(run->started_at_us));
     json_object_set_new(object, "heartbeat_at", json_time(run->heartbeat_at_us));
+    json_object_set_new(object, "progress_at", json_time(run->progress_at_us));
+    json_object_set_new(object, "hung", json_boolean(run->hung));
     json_object_set_new(object, "finished_at", json_time(run->finished_at_us));
     json_object_set_new(object, "rows_read", json_integer(run->rows_read));
     json_object_set_new(object, "rows_committed", json_integer(run->rows_committed));

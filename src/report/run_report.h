@@ -14,7 +14,9 @@ json_t *run_summary_json(const char *pipeline, const RunResult *result, const Er
 void runs_print(const RunList *runs, int64_t now_us, bool color, Arena *arena, Buf *out);
 json_t *runs_json(const RunList *runs);
 json_t *run_record_json(const RunRecord *run);
-Color run_state_color(RunState state);
+/* The state as people see it: "hung" where an attempt runs and does nothing. */
+const char *run_state_text(const RunRecord *run);
+Color run_state_color(const RunRecord *run);
 /* How long it took, or takes until now when it is still running; -1 when not known. */
 int64_t run_duration_us(const RunRecord *run, int64_t now_us);
 

@@ -31,29 +31,6 @@ static int64_t lag_us(const PipelineStatus *status, int64_t now_us)
     return status->last_success == NULL ? -1 : now_us - status->last_success->started_at_us;
 }
 
-/* What is wrong with the pipeline, or NULL. */
-static const char *alert_text(const PipelineStatus *status, int64_t now_us, Arena *arena)
-{
-    const RunRecord *last = status->last;
-    if (last == NULL) return NULL;
-    switch (last->state) {
-    case RUN_FAILED:
-    case RUN_UP_FOR_RETRY:
-        return arena_printf(arena, "%s: %s", last->error_code == NULL ? "failed" : last->error_code,
-                            last->error == NULL ? "no message" : text_visible(last->error, arena));
-    case RUN_LOST:
-        return arena_printf(arena, "run %s is lost: its process ended without a word", last->run_id);
-    case RUN_STOPPED:
-    case RUN_RUNNING:
-    case RUN_SUCCESS:
-        break;
-    }
-    if (status->resource->schedule == SCHEDULE_EVERY && last->state != RUN_RUNNING &&
-        now_us - last->started_at_us > 2 * status->resource->every_us)
-        return arena_printf(arena, "late: the last run started %s", text_ago(now_us - last->started_at_us, arena));
-    return NULL;
-}
-
 static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf *out)
 {
     static const TableColumn COLUMNS[] = {
@@ -67,8 +44,8 @@ static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf 
         int64_t lag = lag_us(status, list->now_us);
         table_cell(&table, status->pipeline);
         table_cell(&table, schedule_text(status->resource, arena));
-        table_color_cell(&table, last == NULL ? COLOR_DIM : run_state_color(last->state),
-                         last == NULL ? "never" : run_state_name(last->state));
+        table_color_cell(&table, last == NULL ? COLOR_DIM : run_state_color(last),
+                         last == NULL ? "never" : run_state_text(last));
         table_cell(&table, last == NULL ? NULL : text_time(last->started_at_us, arena));
         table_cell(&table, last == NULL ? NULL : text_duration(run_duration_us(last, list->now_us), arena));
         table_cell(&table, last == NULL ? NULL : text_count(last->rows_committed, arena));
@@ -78,16 +55,24 @@ static void put_pipelines(const StatusList *list, bool color, Arena *arena, Buf 
     table_print(&table, "", true, color, out);
 }
 
+static void put_alert(const AlertRecord *alert, bool color, Arena *arena, Buf *out)
+{
+    bool whole = alert->stream[0] == '\0';
+    buf_printf(out, "  %s%s%s%s: %s since %s: %s%s\n", color ? color_start(COLOR_RED) : "", alert->pipeline,
+               whole ? "" : ".", text_visible(alert->stream, arena), alert->kind, text_time(alert->since_us, arena),
+               text_visible(alert->message, arena), color ? color_end() : "");
+    buf_printf(out, "    fix: %s\n", text_visible(alert->fix, arena));
+}
+
 static void put_alerts(const StatusList *list, bool color, Arena *arena, Buf *out)
 {
     bool any = false;
     for (int i = 0; i < list->count; i++) {
-        const char *alert = alert_text(&list->items[i], list->now_us, arena);
-        if (alert == NULL) continue;
-        if (!any) buf_puts(out, "\nalerts:\n");
-        any = true;
-        buf_printf(out, "  %s%s: %s%s\n", color ? color_start(COLOR_RED) : "", list->items[i].pipeline, alert,
-                   color ? color_end() : "");
+        for (int j = 0; j < list->items[i].alerts.count; j++) {
+            if (!any) buf_puts(out, "\nalerts:\n");
+            any = true;
+            put_alert(&list->items[i].alerts.items[j], color, arena, out);
+        }
     }
 }
 
@@ -176,6 +161,22 @@ void status_print(const StatusList *list, bool color, Arena *arena, Buf *out)
     put_reconciles(list, color, arena, out);
 }
 
+static json_t *alerts_json(const AlertList *list)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < list->count; i++) {
+        const AlertRecord *alert = &list->items[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "kind", json_shown(alert->kind));
+        json_object_set_new(object, "stream", json_shown(alert->stream[0] == '\0' ? NULL : alert->stream));
+        json_object_set_new(object, "message", json_shown(alert->message));
+        json_object_set_new(object, "fix", json_shown(alert->fix));
+        json_object_set_new(object, "since", json_time(alert->since_us));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
 static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena *arena)
 {
     json_t *object = json_object(), *watermarks = json_object();
@@ -191,7 +192,9 @@ static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena
     int64_t lag = lag_us(status, now_us);
     json_object_set_new(object, "lag_s", lag < 0 ? json_null() : json_integer(lag / 1000000));
     json_object_set_new(object, "next_run_at", json_time(next_run_us(status, now_us)));
-    json_object_set_new(object, "alert", json_shown(alert_text(status, now_us, arena)));
+    json_object_set_new(object, "alert",
+                        json_shown(status->alerts.count == 0 ? NULL : status->alerts.items[0].message));
+    json_object_set_new(object, "alerts", alerts_json(&status->alerts));
     json_object_set_new(object, "watermarks", watermarks);
     json_object_set_new(object, "reconciles", reconciles_json(&status->reconciles));
     return object;

@@ -13,6 +13,7 @@ typedef struct PipelineStatus {
     const RunRecord *last_success; /* or NULL */
     CommitList commits;            /* the last commit a stream */
     ReconcileList reconciles;      /* the last check a stream */
+    AlertList alerts;              /* what stands, oldest first */
 } PipelineStatus;
 
 typedef struct StatusList {

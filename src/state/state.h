@@ -84,6 +84,7 @@ typedef struct RunRecord {
     const char *trigger;                                    /* "manual", "schedule", "retry" */
     int64_t started_at_us, heartbeat_at_us, finished_at_us; /* 0: not yet */
     int64_t progress_at_us;                                 /* the beat that last saw rows move; at first the start */
+    bool hung; /* not stored: it runs and does nothing; tasks/alerts.h says so */
     int64_t rows_read, rows_committed;
     const char *error_code, *error; /* NULL: none */
     const char *host;

@@ -46,7 +46,7 @@ def test_runs_as_json(run, here):
     (attempt,) = run("runs", "shop-orders", "-o", "json").ok().json["runs"]
     assert set(attempt) == {
         "run_id", "attempt", "pipeline", "kind", "range_lower", "range_upper", "state", "trigger", "started_at",
-        "heartbeat_at", "finished_at", "rows_read", "rows_committed", "error_code", "error", "host", "pid",
+        "heartbeat_at", "progress_at", "hung", "finished_at", "rows_read", "rows_committed", "error_code", "error", "host", "pid",
     }  # fmt: skip
     assert (attempt["state"], attempt["rows_read"], attempt["rows_committed"]) == ("success", 103, 103)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", attempt["started_at"])
@@ -81,7 +81,7 @@ def test_a_killed_run_is_lost(run, here):
     assert killed.returncode == -signal.SIGKILL
     attempt = run("runs", "-o", "json").ok().json["runs"][0]
     assert attempt["state"] == "lost"
-    assert re.search(r"^alerts:\n  shop-orders: run \w{26} is lost", run("status").ok().stdout, re.M)
+    assert re.search(r"^alerts:\n  shop-orders: run_lost since \S+ \S+: run \w{26} is lost: its process \(pid ", run("status").ok().stdout, re.M)
 
 
 # ---- checkpoints ----
@@ -163,7 +163,7 @@ def test_status_of_a_failure(run, here):
     (here / "shop.db").rename(here / "gone.db")
     run("run", "shop-orders").exits(3)
     out = run("status").ok().stdout
-    assert re.search(r"^alerts:\n  shop-orders: SOURCE_CONNECT: ", out, re.M)
+    assert re.search(r"^alerts:\n  shop-orders: run_failed since \S+ \S+: SOURCE_CONNECT: ", out, re.M)
 
 
 def test_status_of_nothing(run):

@@ -49,7 +49,8 @@ static const char FULL[] =
     "    require: at_least_once\n"
     "    commit: { interval: 90s, maxBytes: 64MiB, scope: stream }\n"
     "    resumePointTimeout: 2m\n"
-    "  job: { size: xl, pool: nightly, retries: 0 }\n";
+    "  job: { size: xl, pool: nightly, retries: 0 }\n"
+    "  alerts: { webhook: \"${ALERT_URL}\", command: [notify, -v, -v], hung: 5m, late: 20m }\n";
 
 typedef struct Fixture {
     Arena arena;
@@ -180,6 +181,12 @@ static void a_pipeline(void **state)
     assert_true(p->has_size && p->size == JOB_XL);
     assert_string_equal(p->pool, "nightly");
     assert_int_equal(p->retries, 0);
+    assert_string_equal(p->alerts.webhook, "${ALERT_URL}");
+    assert_int_equal(p->alerts.webhook_place.column, 22);
+    assert_int_equal(p->alerts.command_count, 3);
+    assert_string_equal(p->alerts.command[2], "-v");
+    assert_int_equal(p->alerts.hung_us, 300000000);
+    assert_int_equal(p->alerts.late_us, 1200000000);
 }
 
 static void defaults(void **state)
@@ -202,6 +209,10 @@ static void defaults(void **state)
     assert_int_equal(p->size, JOB_S);
     assert_string_equal(p->pool, "default");
     assert_int_equal(p->retries, 3);
+    assert_null(p->alerts.webhook);
+    assert_int_equal(p->alerts.command_count, 0);
+    assert_int_equal(p->alerts.hung_us, 900000000);
+    assert_int_equal(p->alerts.late_us, 0);
 }
 
 static void schedules(void **state)
@@ -364,6 +375,9 @@ static void same_pipeline(const PipelineResource *a, const PipelineResource *b)
     assert_true(a->parallel == b->parallel && a->chunk_rows == b->chunk_rows);
     assert_string_equal(b->source_place.file, "stored");
     assert_string_equal(b->write_place.file, "stored");
+    same_text(a->alerts.webhook, b->alerts.webhook);
+    same_texts(a->alerts.command, a->alerts.command_count, b->alerts.command, b->alerts.command_count);
+    assert_true(a->alerts.hung_us == b->alerts.hung_us && a->alerts.late_us == b->alerts.late_us);
     assert_int_equal(a->stream_count, b->stream_count);
     for (int i = 0; i < a->stream_count; i++)
         same_stream(&a->streams[i], &b->streams[i]);

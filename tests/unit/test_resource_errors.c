@@ -294,8 +294,6 @@ static void not_available_yet(void **state)
          "take it out: tables are written directly in this version"},
         {PIPELINE ENDS "  onDrift: {}\n", "f.yaml:7:3: spec.onDrift: not available in this version",
          "take the field out"},
-        {PIPELINE ENDS "  alerts: {}\n", "f.yaml:7:3: spec.alerts: not available in this version",
-         "take the field out"},
         {PIPELINE ENDS "  checks: { reconcil: { every: 1h } }\n",
          "f.yaml:7:13: spec.checks.reconcil: unknown field; did you mean \"reconcile\"?",
          "valid fields here: reconcile"},
@@ -442,24 +440,28 @@ static void placeholders(void **state)
     static const Case CASES[] = {
         {PIPELINE STREAM "        where: \"region = '${REGION}'\"\n",
          "f.yaml:9:16: spec.source.streams[0].where: a placeholder (${…}) is allowed in a Connection's config values "
-         "only",
+         "and alerts.webhook only",
          ELSEWHERE},
         {PIPELINE "  source: { ref: \"${A}\", streams: \"*\" }\n  destination: { ref: b }\n",
-         "f.yaml:5:18: spec.source.ref: a placeholder (${…}) is allowed in a Connection's config values only",
+         "f.yaml:5:18: spec.source.ref: a placeholder (${…}) is allowed in a Connection's config values and "
+         "alerts.webhook only",
          ELSEWHERE},
         {PIPELINE STREAM "        key: [id, \"${KEY}\"]\n",
          "f.yaml:9:19: spec.source.streams[0].key[1]: a placeholder (${…}) is allowed in a Connection's config values "
-         "only",
+         "and alerts.webhook only",
          ELSEWHERE},
         {CONNECTION "  connector: \"${A}\"\n",
-         "f.yaml:5:14: spec.connector: a placeholder (${…}) is allowed in a Connection's config values only",
+         "f.yaml:5:14: spec.connector: a placeholder (${…}) is allowed in a Connection's config values and "
+         "alerts.webhook only",
          ELSEWHERE},
         {CONNECTION "  connector: x\n  config: { \"${A}\": b }\n",
-         "f.yaml:6:13: spec.config[\"${A}\"]: a placeholder (${…}) is allowed in a Connection's config values only",
+         "f.yaml:6:13: spec.config[\"${A}\"]: a placeholder (${…}) is allowed in a Connection's config values and "
+         "alerts.webhook only",
          ELSEWHERE},
         {"apiVersion: openetl.io/v1alpha1\nkind: Connection\nmetadata: { name: c, labels: { a: \"${B}\" } }\nspec: "
          "{}\n",
-         "f.yaml:3:35: metadata.labels.a: a placeholder (${…}) is allowed in a Connection's config values only",
+         "f.yaml:3:35: metadata.labels.a: a placeholder (${…}) is allowed in a Connection's config values and "
+         "alerts.webhook only",
          ELSEWHERE},
         {CONNECTION "  connector: x\n  config: { url: \"${A:-hunter2}\" }\n",
          "f.yaml:6:18: spec.config.url: a default in a placeholder (${NAME:-…}) is not supported; set the variable",
@@ -559,13 +561,48 @@ static void the_same_resource_twice(void **state)
     CHECK(CASES);
 }
 
+static void alerts(void **state)
+{
+    (void)state;
+    static const char URL[] = "for example webhook: \"${ALERT_URL}\", with the URL in the environment";
+    static const char WORDS[] = "for example command: [notify, --quiet]; for a shell: [sh, -c, \"…\"]";
+    static const Case CASES[] = {
+        {PIPELINE ENDS "  alerts: { webhok: x }\n",
+         "f.yaml:7:13: spec.alerts.webhok: unknown field; did you mean \"webhook\"?",
+         "valid fields here: webhook, command, hung, late"},
+        {PIPELINE ENDS "  alerts: { webhook: 5 }\n", "f.yaml:7:22: spec.alerts.webhook: expected a URL (text)", URL},
+        {PIPELINE ENDS "  alerts: { webhook: \"ftp://secret\" }\n",
+         "f.yaml:7:22: spec.alerts.webhook: not a URL of http:// or https://", URL},
+        {PIPELINE ENDS "  alerts: { webhook: \"https://a/${B\" }\n",
+         "f.yaml:7:22: spec.alerts.webhook: the placeholder has no closing }; a literal ${ is written $${",
+         "${NAME} takes an environment variable, ${file:PATH} a file's content, $${ is a literal ${"},
+        {PIPELINE ENDS "  alerts: { command: notify }\n",
+         "f.yaml:7:22: spec.alerts.command: expected a list of a program and its arguments, found the text \"notify\"",
+         WORDS},
+        {PIPELINE ENDS "  alerts: { command: [] }\n", "f.yaml:7:22: spec.alerts.command: the list is empty", ""},
+        {PIPELINE ENDS "  alerts: { command: [notify, 5] }\n",
+         "f.yaml:7:31: spec.alerts.command[1]: expected an argument (text), found the number 5",
+         "put it in quotes if it is meant as text: \"5\""},
+        {PIPELINE ENDS "  alerts: { command: [notify, \"${TOKEN}\"] }\n",
+         "f.yaml:7:31: spec.alerts.command[1]: a placeholder (${…}) is not allowed in a command, whose arguments "
+         "everybody "
+         "on the machine can see",
+         "let the program take the value from its environment, which is openetl's"},
+        {PIPELINE ENDS "  alerts: { hung: 1ms }\n", "f.yaml:7:19: spec.alerts.hung: 1ms is shorter than 1s", ""},
+        {PIPELINE ENDS "  alerts: { late: soon }\n",
+         "f.yaml:7:19: spec.alerts.late: expected a duration such as 90s, 10m or 1h30m, found the text \"soon\"",
+         "units are us, ms, s, m, h and d, without blanks"},
+    };
+    CHECK(CASES);
+}
+
 static void the_second_document(void **state)
 {
     (void)state;
     static const Case CASES[] = {
         {CONNECTION "  connector: x\n---\n" PIPELINE ENDS "  jobs: {}\n",
          "f.yaml:13:3: spec.jobs: unknown field; did you mean \"job\"?",
-         "valid fields here: schedule, source, destination, delivery, job, checks"},
+         "valid fields here: schedule, source, destination, delivery, job, checks, alerts"},
     };
     CHECK(CASES);
 }
@@ -589,6 +626,7 @@ int main(void)
         cmocka_unit_test(bytes),
         cmocka_unit_test(limits),
         cmocka_unit_test(the_same_resource_twice),
+        cmocka_unit_test(alerts),
         cmocka_unit_test(the_second_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
