@@ -151,6 +151,42 @@ static void nothing_is_seen_before_the_commit(void **state)
     assert_string_equal(ask(f, "select list(id order by id) from shop.orders"), "[1, 2, 4]");
 }
 
+/* Streams that take turns within an epoch, one of them staged: no row is lost or counted twice where a load ends. */
+static void streams_take_turns_in_an_epoch(void **state)
+{
+    Fixture *f = *state;
+    const Schema *schema = schema_of(f, "id int64; note utf8");
+    DestStream streams[2] = {stream_of("plain", schema, WRITE_APPEND), stream_of("deduped", schema, WRITE_APPEND)};
+    streams[1].dedupe = true;
+    open_session(f, ROLE_DESTINATION);
+    PrepareResult results[2];
+    assert_ok(f, connector_duckdb.destination->prepare(f->session, streams, 2, &f->arena, results, &f->err));
+    for (uint64_t turn = 1; turn <= 20; turn++) {
+        Batch *batch = batch_of(schema, turn, 0, 3, ROWS("1", "a", "2", "b", "3", "a text that is not inlined"));
+        identify(batch, streams[turn % 2].stream, ID_KEY, 1);
+        batch->stream = (int)(turn % 2);
+        assert_ok(f, connector_duckdb.destination->stage(f->session, &batch, &f->err));
+    }
+    EpochStream parts[2];
+    for (int i = 0; i < 2; i++)
+        parts[i] = (EpochStream){.stream = i,
+                                 .record = {.stream = streams[i].stream,
+                                            .epoch = 1,
+                                            .run_id = "RUN",
+                                            .attempt = 1,
+                                            .position = "{}",
+                                            .guarantee = EXACTLY_ONCE},
+                                 .staged_rows = 30};
+    Epoch epoch = {.namespace_ = "shop", .pipeline = "p", .streams = parts, .count = 2};
+    ApplyCounts counts[2];
+    assert_ok(f, connector_duckdb.destination->commit(f->session, &epoch, counts, &f->err));
+    assert_int_equal(counts[0].inserted, 30);
+    assert_int_equal(counts[1].inserted, 3);
+    assert_int_equal(counts[1].skipped, 27);
+    assert_string_equal(ask(f, "select count(*), count(distinct _openetl_seq), max(note) from shop.plain"), "30|30|b");
+    assert_string_equal(ask(f, "select count(*) from shop.deduped"), "3");
+}
+
 static void ids_are_the_bytes_of_the_batch(void **state)
 {
     Fixture *f = *state;
@@ -795,6 +831,7 @@ int main(void)
         TEST(lists_keep_their_five_states),
         TEST(values_that_do_not_fit_are_refused),
         TEST(nothing_is_seen_before_the_commit),
+        TEST(streams_take_turns_in_an_epoch),
         TEST(ids_are_the_bytes_of_the_batch),
         TEST(dedupe_skips_what_is_there_and_what_comes_twice),
         TEST(collapse_works_within_the_epoch_only),

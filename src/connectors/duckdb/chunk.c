@@ -2,30 +2,18 @@
 
 #include "connectors/duckdb/types.h"
 
-void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal,
-                       duckdb_appender appender)
+void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal)
 {
-    *writer =
-        (ChunkWriter){.schema = schema, .with_op = with_op, .with_deleted = with_deleted, .with_ordinal = with_ordinal};
-    int count = schema->count + 3 + with_op + with_deleted + with_ordinal;
-    duckdb_logical_type *types = mem_zero(sizeof *types * (size_t)count);
-    for (int i = 0; i < count; i++) {
-        types[i] = duckdb_appender_column_type(appender, (idx_t)i);
-        if (i < schema->count && !duck_type_same(&schema->fields[i].type, types[i])) {
-            duckdb_destroy_logical_type(&types[i]);
-            types[i] = duck_type_logical(&schema->fields[i].type);
-        }
-    }
-    writer->chunk = duckdb_create_data_chunk(types, (idx_t)count);
-    for (int i = 0; i < count; i++)
-        duckdb_destroy_logical_type(&types[i]);
-    free(types);
-    writer->seqs = mem_alloc((size_t)CHUNK_ROWS * SEQ_TEXT_BYTES);
+    *writer = (ChunkWriter){.schema = schema,
+                            .with_op = with_op,
+                            .with_deleted = with_deleted,
+                            .with_ordinal = with_ordinal,
+                            .columns = schema->count + 3 + with_op + with_deleted + with_ordinal,
+                            .seqs = mem_alloc((size_t)CHUNK_ROWS * SEQ_TEXT_BYTES)};
 }
 
 void chunk_writer_release(ChunkWriter *writer)
 {
-    if (writer->chunk != NULL) duckdb_destroy_data_chunk(&writer->chunk);
     free(writer->seqs);
     writer->seqs = NULL;
 }
@@ -207,32 +195,33 @@ static void fill_ops(duckdb_vector vector, const Batch *batch, int64_t from, int
     }
 }
 
-static void fill_own(ChunkWriter *writer, const Batch *batch, int64_t from, int64_t count, int64_t ordinal)
+static void fill_own(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
+                     int64_t ordinal)
 {
     idx_t next = (idx_t)writer->schema->count;
-    fill_uuids(duckdb_data_chunk_get_vector(writer->chunk, next++), batch->ids[from], count);
-    fill_seqs(writer, duckdb_data_chunk_get_vector(writer->chunk, next++), batch, from, count);
-    int64_t *synced_at = duckdb_vector_get_data(duckdb_data_chunk_get_vector(writer->chunk, next++));
+    fill_uuids(duckdb_data_chunk_get_vector(chunk, next++), batch->ids[from], count);
+    fill_seqs(writer, duckdb_data_chunk_get_vector(chunk, next++), batch, from, count);
+    int64_t *synced_at = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, next++));
     for (int64_t i = 0; i < count; i++)
         synced_at[i] = batch->synced_at_us;
-    if (writer->with_op) fill_ops(duckdb_data_chunk_get_vector(writer->chunk, next++), batch, from, count);
+    if (writer->with_op) fill_ops(duckdb_data_chunk_get_vector(chunk, next++), batch, from, count);
     if (writer->with_deleted) {
-        bool *deleted = duckdb_vector_get_data(duckdb_data_chunk_get_vector(writer->chunk, next++));
+        bool *deleted = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, next++));
         for (int64_t i = 0; i < count; i++)
             deleted[i] = row_op(batch, from + i) == OP_DELETE;
     }
     if (writer->with_ordinal) {
-        int64_t *ordinals = duckdb_vector_get_data(duckdb_data_chunk_get_vector(writer->chunk, next++));
+        int64_t *ordinals = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, next++));
         for (int64_t i = 0; i < count; i++)
             ordinals[i] = ordinal + i;
     }
 }
 
-void chunk_fill(ChunkWriter *writer, const Batch *batch, int64_t from, int64_t count, int64_t ordinal)
+void chunk_fill(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
+                int64_t ordinal)
 {
-    duckdb_data_chunk_reset(writer->chunk);
     for (int i = 0; i < writer->schema->count; i++)
-        fill_vector(duckdb_data_chunk_get_vector(writer->chunk, (idx_t)i), &batch->columns[i], from, count);
-    fill_own(writer, batch, from, count, ordinal);
-    duckdb_data_chunk_set_size(writer->chunk, (idx_t)count);
+        fill_vector(duckdb_data_chunk_get_vector(chunk, (idx_t)i), &batch->columns[i], from, count);
+    fill_own(writer, chunk, batch, from, count, ordinal);
+    duckdb_data_chunk_set_size(chunk, (idx_t)count);
 }

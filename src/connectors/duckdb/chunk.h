@@ -1,6 +1,6 @@
 /* Batches as DuckDB data chunks. A batch's columns already lie nearly as DuckDB wants them, so a chunk of 2048 rows is
- * filled by copying whole runs; text is not copied at all: the chunk points into the batch, which must outlive the
- * append (DuckDB copies it there).
+ * filled by copying whole runs; text is not copied at all: the chunk points into the batch, which must live until DuckDB
+ * has taken the rows.
  *
  * What DuckDB would take unchecked is checked here: text that is not UTF-8 and dates and times outside DuckDB's range
  * are DATA_CAST, naming column and key. Thread: one ChunkWriter per session. */
@@ -16,17 +16,18 @@ enum { CHUNK_ROWS = 2048 };
 typedef struct ChunkWriter {
     const Schema *schema;
     bool with_op, with_deleted, with_ordinal;
-    duckdb_data_chunk chunk;
+    int columns;
     char *seqs; /* text of _openetl_seq, CHUNK_ROWS of them */
 } ChunkWriter;
 
-/* Columns of the chunk: the schema's, _openetl_id, _openetl_seq, _openetl_synced_at, then those asked for: _openetl_op,
- * _openetl_deleted, the ordinal (int64). Types are those of the appender where they are laid out alike. */
-void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal,
-                       duckdb_appender appender);
+/* Columns of a chunk: the schema's, _openetl_id, _openetl_seq, _openetl_synced_at, then those asked for: _openetl_op,
+ * _openetl_deleted, the ordinal (int64). Each is laid out as duck_type_logical() of its type is. */
+void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal);
 void chunk_writer_release(ChunkWriter *writer);
-/* Fills the chunk with rows [from, from + count) of a checked batch; count <= CHUNK_ROWS. ordinal: of the first row. */
-void chunk_fill(ChunkWriter *writer, const Batch *batch, int64_t from, int64_t count, int64_t ordinal);
+/* Fills an empty chunk with rows [from, from + count) of a checked batch; count <= CHUNK_ROWS. ordinal: of the first
+ * row. The chunk is good until the next call. */
+void chunk_fill(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
+                int64_t ordinal);
 
 /* check.c. Whether DuckDB can hold every value of the batch and, where the key is required, no key column is NULL. */
 bool batch_check(const Batch *batch, const char *stream, const char *const *key, int key_count, bool key_required,

@@ -112,6 +112,8 @@ static duckdb_config make_config(const DatabaseSpec *spec)
     int64_t memory = spec->open->memory_bytes > 0 ? spec->open->memory_bytes : 1 << 30;
     snprintf(text, sizeof text, "%lldB", (long long)memory);
     set_option(config, "memory_limit", text);
+    /* Without it what a long statement freed stays resident until the statement ends. */
+    set_option(config, "allocator_background_threads", "true");
     if (spec->open->threads > 0) {
         snprintf(text, sizeof text, "%d", spec->open->threads);
         set_option(config, "threads", text);

@@ -20,6 +20,7 @@ typedef struct Database {
     bool read_only;
     int sessions;
     duckdb_database handle;
+    bool has_load;            /* load.h: the table function is known; guarded by ddl_lock */
     pthread_mutex_t ddl_lock; /* held while a session makes tables: two at once would conflict inside DuckDB */
 } Database;
 

@@ -1,11 +1,8 @@
-#include "connectors/duckdb/write.h"
+#include "connectors/duckdb/load.h"
 
 #include "base/failpoint.h"
 
 #include <inttypes.h>
-
-/* The appender keeps what it was given outside DuckDB's memory limit until it is flushed. */
-enum { FLUSH_BYTES = 8 * 1024 * 1024 };
 
 /* ---- staging ----------------------------------------------------------------------------------------------------- */
 
@@ -29,113 +26,65 @@ static bool make_stage(DuckSession *session, DuckTarget *target, Err *err)
     return ok;
 }
 
-static bool appender_failed(DuckSession *session, duckdb_appender appender, Err *err)
+/* One statement runs at a time: where streams take turns, the load of one ends where the other's begins. */
+static bool close_load(DuckSession *session, Err *err)
 {
-    duckdb_error_data data = duckdb_appender_error_data(appender);
-    duck_fail(session, duckdb_error_data_message(data), err);
-    duckdb_destroy_error_data(&data);
-    return false;
+    Load *load = session->write->load;
+    session->write->load = NULL;
+    return load == NULL || load_close(load, err);
 }
 
-/* Columns are named, never counted: the table may have others, or another order. */
-static bool name_columns(DuckSession *session, const DuckTarget *target, Err *err)
+static bool open_load(DuckSession *session, DuckTarget *target, Err *err)
 {
-    const char *own[6] = {"_openetl_id", "_openetl_seq", "_openetl_synced_at"};
-    int count = 3;
-    if (target->with_op) own[count++] = "_openetl_op";
-    if (target->with_deleted) own[count++] = "_openetl_deleted";
-    if (target->stage != NULL) own[count++] = "_openetl_ordinal";
-    const Schema *schema = target->stream->schema;
-    for (int i = 0; i < schema->count + count; i++) {
-        const char *name = i >= schema->count      ? own[i - schema->count]
-                           : target->stage != NULL ? schema->fields[i].name
-                                                   : target->names[i];
-        if (duckdb_appender_add_column(target->appender, name) != DuckDBSuccess)
-            return appender_failed(session, target->appender, err);
-    }
-    return true;
+    DuckWrite *write = session->write;
+    if (write->load != NULL && write->loading == target) return true;
+    if (!close_load(session, err) || !begin_epoch(session, err) || !make_stage(session, target, err)) return false;
+    if (target->stage == NULL && target->staged_rows == 0 &&
+        !duck_count_rows(session, target->schema, target->into, &target->rows_before, err))
+        return false;
+    write->loading = target;
+    return load_open(session, target, &write->load, err);
 }
 
-static bool open_appender(DuckSession *session, DuckTarget *target, Err *err)
-{
-    if (target->appender != NULL) return true;
-    bool staged = target->stage != NULL;
-    if (!staged && !duck_count_rows(session, target->schema, target->into, &target->rows_before, err)) return false;
-    if (duckdb_appender_create_ext(session->connection, staged ? "temp" : session->catalog,
-                                   staged ? "main" : target->schema, staged ? target->stage : target->into,
-                                   &target->appender) != DuckDBSuccess) {
-        appender_failed(session, target->appender, err);
-    } else if (name_columns(session, target, err)) {
-        chunk_writer_init(&target->chunk, target->stream->schema, target->with_op, target->with_deleted, staged,
-                          target->appender);
-        return true;
-    }
-    duckdb_appender_destroy(&target->appender);
-    return false;
-}
-
-static bool append_batch(DuckSession *session, DuckTarget *target, const Batch *batch, Err *err)
-{
-    for (int64_t row = 0; row < batch->rows; row += CHUNK_ROWS) {
-        int64_t count = batch->rows - row < CHUNK_ROWS ? batch->rows - row : CHUNK_ROWS;
-        chunk_fill(&target->chunk, batch, row, count, target->staged_rows + row);
-        if (duckdb_append_data_chunk(target->appender, target->chunk.chunk) != DuckDBSuccess)
-            return appender_failed(session, target->appender, err);
-    }
-    target->staged_rows += batch->rows;
-    target->unflushed_bytes += batch->bytes + 64 * (size_t)batch->rows;
-    if (target->unflushed_bytes < FLUSH_BYTES) return true;
-    target->unflushed_bytes = 0;
-    if (duckdb_appender_flush(target->appender) != DuckDBSuccess)
-        return appender_failed(session, target->appender, err);
-    return true;
-}
-
-static bool stage_batch(DuckSession *session, const Batch *batch, Err *err)
+static bool check_batch(DuckSession *session, const Batch *batch, Err *err)
 {
     if (session->write == NULL || batch->stream < 0 || batch->stream >= session->write->count)
         BUG("a batch of stream %d was staged without prepare", batch->stream);
-    DuckTarget *target = &session->write->targets[batch->stream];
-    const DestStream *stream = target->stream;
+    const DestStream *stream = session->write->targets[batch->stream].stream;
     if (batch->schema->count != stream->schema->count)
         BUG("a batch of %d columns for %d", batch->schema->count, stream->schema->count);
     if (batch->ids == NULL) BUG("a batch without _openetl_id");
-    return batch_check(batch, stream->stream, stream->key, stream->key_count, stream->write == WRITE_MERGE, err) &&
-           begin_epoch(session, err) && make_stage(session, target, err) && open_appender(session, target, err) &&
-           append_batch(session, target, batch, err);
+    return batch_check(batch, stream->stream, stream->key, stream->key_count, stream->write == WRITE_MERGE, err);
 }
 
 static bool duck_stage(Session *handle, Batch **batch, Err *err)
 {
+    DuckSession *session = duck_session(handle);
     Batch *taken = *batch;
     *batch = NULL;
-    bool ok = taken->rows == 0 || stage_batch(duck_session(handle), taken, err);
-    batch_free(taken);
-    return ok;
+    if (taken->rows == 0) {
+        batch_free(taken);
+        return true;
+    }
+    int64_t rows = taken->rows;
+    DuckTarget *target = NULL;
+    if (check_batch(session, taken, err)) target = &session->write->targets[taken->stream];
+    if (target == NULL || !open_load(session, target, err)) {
+        batch_free(taken);
+        return false;
+    }
+    if (!load_put(session->write->load, taken, target->staged_rows, err)) return false;
+    target->staged_rows += rows;
+    return true;
 }
 
 /* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
 
-static bool close_appender(DuckSession *session, DuckTarget *target, Err *err)
-{
-    if (target->appender == NULL) return true;
-    bool ok = duckdb_appender_close(target->appender) == DuckDBSuccess;
-    if (!ok) appender_failed(session, target->appender, err);
-    duckdb_appender_destroy(&target->appender);
-    chunk_writer_release(&target->chunk);
-    return ok;
-}
-
-/* An appender writes what it still holds when it is destroyed, so it must go before ROLLBACK, not after. */
 static void forget_epoch(DuckSession *session)
 {
-    Err ignored;
     for (int i = 0; i < session->write->count; i++) {
-        DuckTarget *target = &session->write->targets[i];
-        close_appender(session, target, &ignored);
-        target->stage_exists = false;
-        target->staged_rows = 0;
-        target->unflushed_bytes = 0;
+        session->write->targets[i].stage_exists = false;
+        session->write->targets[i].staged_rows = 0;
     }
     session->write->in_epoch = false;
 }
@@ -144,6 +93,8 @@ static void duck_abort(Session *handle)
 {
     DuckSession *session = duck_session(handle);
     if (session->write == NULL) return;
+    if (session->write->load != NULL) load_abort(session->write->load);
+    session->write->load = NULL;
     bool open = session->write->in_epoch;
     forget_epoch(session);
     Err ignored;
@@ -169,7 +120,6 @@ static bool commit_stream(DuckSession *session, const Epoch *epoch, EpochStream 
     *counts = (ApplyCounts){.staged = target->staged_rows};
     if (target->staged_rows != part->staged_rows) return check_counts(target, part, counts, err);
     if (!duck_epoch_free(session, epoch->namespace_, epoch->pipeline, &part->record, err)) return false;
-    if (!close_appender(session, target, err)) return false;
     if (!duck_apply(session, target, counts, err) || !check_counts(target, part, counts, err)) return false;
     if (part->finish && target->stream->write == WRITE_OVERWRITE && !duck_swap(session, target, err)) return false;
     part->record.rows = counts->staged - counts->skipped;
@@ -178,7 +128,7 @@ static bool commit_stream(DuckSession *session, const Epoch *epoch, EpochStream 
 
 static bool commit_all(DuckSession *session, Epoch *epoch, ApplyCounts *counts, Err *err)
 {
-    if (!begin_epoch(session, err)) return false;
+    if (!close_load(session, err) || !begin_epoch(session, err)) return false;
     for (int i = 0; i < epoch->count; i++) {
         EpochStream *part = &epoch->streams[i];
         if (part->stream < 0 || part->stream >= session->write->count) BUG("an epoch of stream %d", part->stream);

@@ -21,16 +21,15 @@ typedef struct DuckTarget {
     /* of the open epoch */
     bool stage_exists;
     int64_t staged_rows;
-    int64_t rows_before;      /* of the table, where rows go straight into it */
-    duckdb_appender appender; /* NULL when closed */
-    ChunkWriter chunk;
-    size_t unflushed_bytes;
+    int64_t rows_before; /* of the table, where rows go straight into it */
 } DuckTarget;
 
 struct DuckWrite {
     DuckTarget *targets;
     int count;
-    bool in_epoch; /* a transaction is open */
+    bool in_epoch;       /* a transaction is open */
+    struct Load *load;   /* load.h; NULL: none is open */
+    DuckTarget *loading; /* whose rows it takes */
 };
 
 /* write_ddl.c */

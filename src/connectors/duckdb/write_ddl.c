@@ -1,5 +1,5 @@
+#include "connectors/duckdb/load.h"
 #include "connectors/duckdb/types.h"
-#include "connectors/duckdb/write.h"
 
 #include <strings.h>
 
@@ -10,6 +10,8 @@ const char *duck_next_table(const char *table, Arena *arena)
     return arena_printf(arena, "_openetl_next_%s", table);
 }
 
+/* openetl's own columns say how they are compressed, since trying every method costs more than writing them: an id never
+ * gives way, a sequence does by FSST alone, a batch has one time. */
 void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool temporary, const char *table, Buf *out)
 {
     buf_puts(out, temporary ? "CREATE TEMPORARY TABLE " : "CREATE TABLE ");
@@ -25,7 +27,8 @@ void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool 
         duck_type_sql(&schema->fields[i].type, out);
         buf_puts(out, ", ");
     }
-    buf_puts(out, "_openetl_id UUID, _openetl_seq VARCHAR, _openetl_synced_at TIMESTAMP WITH TIME ZONE");
+    buf_puts(out, "_openetl_id UUID USING COMPRESSION uncompressed, _openetl_seq VARCHAR USING COMPRESSION fsst, "
+                  "_openetl_synced_at TIMESTAMP WITH TIME ZONE USING COMPRESSION rle");
     if (target->with_op) buf_puts(out, ", _openetl_op VARCHAR");
     if (target->with_deleted) buf_puts(out, ", _openetl_deleted BOOLEAN");
     if (temporary) buf_puts(out, ", _openetl_ordinal BIGINT");
@@ -424,7 +427,8 @@ bool duck_prepare(Session *handle, const DestStream *streams, int count, Arena *
     DuckSession *session = duck_session(handle);
     if (session->database == NULL) BUG("prepare on a read-only session");
     pthread_mutex_lock(&session->database->ddl_lock);
-    bool ok = duck_exec(session, "BEGIN", err) && prepare_all(session, streams, count, arena, results, err);
+    bool ok = load_register(session, err) && duck_exec(session, "BEGIN", err) &&
+              prepare_all(session, streams, count, arena, results, err);
     Err ignored;
     if (ok)
         ok = duck_exec(session, "COMMIT", err);
