@@ -173,6 +173,66 @@ static void test_dedupe(void **state)
     SQL_IS(world, "select rows from shop._openetl_commits order by epoch", "2;2");
 }
 
+#define INDEXES                                                                                                        \
+    "select right(indexdef, -position('(' in indexdef) + 1) from pg_indexes where tablename = 't' order by 1"
+
+static void test_dedupe_looks_rows_up_by_their_key(void **state)
+{
+    World *world = world_of(state);
+    DestStream stream = small_stream("t", WRITE_APPEND);
+    stream.dedupe = true;
+    begin(world, &stream);
+    SQL_IS(world, INDEXES, "(id, _openetl_id)");
+    for (int64_t epoch = 1; epoch <= 2; epoch++) {
+        MUST(world, stage_rows(world, ROWS({NONE, "a", 1, 1, OP_READ}, {1, "b", 2, 2, OP_READ},
+                                           {NONE, "a", 1, 3, OP_READ}, {NONE, "c", 1, 4, OP_READ})));
+        MUST(world, commit_rows(world, epoch, 4));
+        counts_are(world, epoch == 1 ? 3 : 0, 0, epoch == 1 ? 1 : 4);
+    }
+    MUST(world, stage_rows(world, ROWS({NONE, "a", 1, 5, OP_READ}, {NONE, "c", 1, 5, OP_READ})));
+    MUST(world, commit_rows(world, 3, 2));
+    counts_are(world, 0, 0, 2);
+    MUST(world,
+         stage_rows(world, ROWS({0, "low", 1, 6, OP_READ}, {1, "b", 2, 6, OP_READ}, {9, "high", 1, 6, OP_READ})));
+    MUST(world, commit_rows(world, 4, 3));
+    counts_are(world, 2, 0, 1);
+    SQL_IS(world, SHOW, "0|low|1;1|b|2;9|high|1;~|a|1;~|c|1");
+}
+
+static void test_dedupe_without_a_short_key(void **state)
+{
+    static const char *const name[] = {"name"};
+    World *world = world_of(state);
+    DestStream stream = small_stream("t", WRITE_APPEND);
+    stream.dedupe = true;
+    stream.key = name;
+    begin(world, &stream);
+    SQL_IS(world, INDEXES, "(_openetl_id)");
+    for (int64_t epoch = 1; epoch <= 2; epoch++) {
+        MUST(world, stage_rows(world, ROWS({1, "a", 1, 1, OP_READ}, {2, NULL, 2, 2, OP_READ})));
+        MUST(world, commit_rows(world, epoch, 2));
+        counts_are(world, epoch == 1 ? 2 : 0, 0, epoch == 1 ? 0 : 2);
+    }
+}
+
+static void test_dedupe_index_follows_the_key(void **state)
+{
+    static const char *const v[] = {"v"}, *const name[] = {"name"};
+    World *world = world_of(state);
+    DestStream stream = small_stream("t", WRITE_APPEND);
+    stream.dedupe = true;
+    begin(world, &stream);
+    stream.key = v;
+    MUST(world, prepare_on(world, world->session, &stream));
+    SQL_IS(world, INDEXES, "(v, _openetl_id)");
+    stream.key = name;
+    MUST(world, prepare_on(world, world->session, &stream));
+    SQL_IS(world, INDEXES, "(_openetl_id)");
+    stream.key = v; /* one that leads with the id serves any key */
+    MUST(world, prepare_on(world, world->session, &stream));
+    SQL_IS(world, INDEXES, "(_openetl_id)");
+}
+
 static void test_collapse_within_an_epoch_only(void **state)
 {
     World *world = world_of(state);
@@ -299,12 +359,18 @@ static void test_overwrite_swaps_at_the_end(void **state)
     MUST(world, stage_rows(world, ROWS({2, "b", 2, 1, OP_READ})));
     MUST(world, commit_rows(world, 2, 1));
     SQL_IS(world, SHOW, "1|a|1");
+    SQL_IS(world, "select 'autovacuum_enabled=off' = any (reloptions) from pg_class where relname = '_openetl_next_t'",
+           "t");
     /* a crash, then the rest: which is nothing */
     stream.resume = true;
     begin(world, &stream);
     assert_false(world->result.created);
     MUST(world, commit_on(world, world->session, 3, 0, true));
     SQL_IS(world, SHOW, "2|b|2");
+    SQL_IS(world,
+           "select c.reloptions, s.reloptions from pg_class c join pg_class s on s.oid = c.reltoastrelid"
+           " where c.relname = 't'",
+           "~|~");
 }
 
 static void test_overwrite_keeps_what_hangs_on_the_table(void **state)
@@ -564,6 +630,9 @@ int main(void)
         PG_TEST(test_lost_in_the_middle_of_a_copy),
         PG_TEST(test_lost_in_the_commit),
         PG_TEST(test_dedupe),
+        PG_TEST(test_dedupe_looks_rows_up_by_their_key),
+        PG_TEST(test_dedupe_without_a_short_key),
+        PG_TEST(test_dedupe_index_follows_the_key),
         PG_TEST(test_collapse_within_an_epoch_only),
         PG_TEST(test_merge_keeps_the_highest_version),
         PG_TEST(test_merge_into_a_partitioned_table),

@@ -81,19 +81,95 @@ static void put_insert(const PgTarget *target, Buf *out)
     buf_puts(out, " FROM ");
 }
 
-/* What the table has is left out before the sort: a read that is repeated is mostly that. */
+/* A join of its own: in one with the look-up in the table the planner takes either for all but empty, and then loops
+ * over the other. Where no id comes twice, which is all but always, only the ids are gathered. */
+void pg_apply_distinct(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "DELETE FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " AS s USING (SELECT _openetl_id, pg_catalog.min(_openetl_ord) AS first FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " GROUP BY _openetl_id HAVING pg_catalog.count(*) > 1) AS d"
+                  " WHERE s._openetl_id = d._openetl_id AND s._openetl_ord > d.first");
+}
+
+static void put_end(const PgTarget *target, const char *order, Buf *out)
+{
+    buf_puts(out, "(SELECT ");
+    pg_quote_name(out, target->stream->key[0]);
+    buf_puts(out, " FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " WHERE ");
+    pg_quote_name(out, target->stream->key[0]);
+    buf_puts(out, " IS NOT NULL ORDER BY 1");
+    buf_puts(out, order);
+    buf_puts(out, " LIMIT 1)");
+}
+
+void pg_apply_ends(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "SELECT ");
+    put_end(target, "", out);
+    buf_puts(out, ", ");
+    put_end(target, " DESC", out);
+}
+
+/* Key columns of `alias`, each followed by `test`, joined by `word`. */
+static void put_tests(const DestStream *stream, const char *alias, const char *test, const char *word, Buf *out)
+{
+    for (int i = 0; i < stream->key_count; i++) {
+        if (i > 0) buf_puts(out, word);
+        buf_puts(out, alias);
+        pg_quote_name(out, stream->key[i]);
+        buf_puts(out, test);
+    }
+}
+
+static void put_lacks(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "NOT EXISTS (SELECT 1 FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " AS had WHERE had._openetl_id = s._openetl_id");
+}
+
+/* Only rows whose id the table lacks. A key that is NULL equals none, so such rows have a look-up of their own. */
+static void put_new(const PgTarget *target, Buf *out)
+{
+    const DestStream *stream = target->stream;
+    buf_puts(out, " WHERE ");
+    put_lacks(target, out);
+    for (int i = 0; target->by_key && i < stream->key_count; i++) {
+        buf_puts(out, " AND had.");
+        pg_quote_name(out, stream->key[i]);
+        buf_puts(out, " = s.");
+        pg_quote_name(out, stream->key[i]);
+    }
+    if (target->low != NULL) {
+        buf_puts(out, " AND had.");
+        pg_quote_name(out, stream->key[0]);
+        buf_puts(out, " BETWEEN ");
+        pg_quote_literal(out, target->low);
+        buf_puts(out, " AND ");
+        pg_quote_literal(out, target->high);
+    }
+    buf_putc(out, ')');
+    if (target->null_keys == 0) return;
+    buf_puts(out, " AND (");
+    put_tests(stream, "s.", " IS NOT NULL", " AND ", out);
+    buf_puts(out, " OR ");
+    put_lacks(target, out);
+    buf_puts(out, " AND (");
+    put_tests(stream, "had.", " IS NULL", " OR ", out);
+    buf_puts(out, ")))");
+}
+
+/* The insert keeps the order rows came in, so that the table and its index grow at their ends. */
 void pg_apply_insert(const PgTarget *target, Buf *out)
 {
     put_insert(target, out);
-    buf_puts(out, "(SELECT DISTINCT ON (_openetl_id) * FROM ");
     pg_quote_table(out, "pg_temp", target->stage);
     buf_puts(out, " AS s");
-    if (target->stream->dedupe) {
-        buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
-        pg_quote_table(out, target->schema, target->into);
-        buf_puts(out, " AS had WHERE had._openetl_id = s._openetl_id)");
-    }
-    buf_puts(out, " ORDER BY _openetl_id, _openetl_ord) AS s");
+    if (target->stream->dedupe) put_new(target, out);
 }
 
 static bool is_key(const DestStream *stream, const char *name)

@@ -394,6 +394,7 @@ static void silence(void *unused, const char *message)
     (void)message;
 }
 
+/* One round trip. */
 static bool session_pin(PgSession *session, const OpenSpec *spec, Err *err)
 {
     static const char settings[] =
@@ -403,21 +404,24 @@ static bool session_pin(PgSession *session, const OpenSpec *spec, Err *err)
         "SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed';"
         "SET xmlbinary = 'base64'; SET xmloption = 'content'; SET statement_timeout = 0; SET lock_timeout = '60s';"
         "SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SET jit = off;";
+    static const char question[] = "SELECT pg_catalog.current_schema(), "
+                                   "pg_catalog.scale(0::pg_catalog.money::pg_catalog.numeric)";
     bool read_only = spec->read_only || spec->role == ROLE_SOURCE;
+    const char *timezone = PQparameterStatus(session->conn, "TimeZone"); /* the server's, until it is set below */
+    if (timezone == NULL)
+        return err_set(err, by_role(session->role, ERR_SOURCE_CONNECT, ERR_DEST_CONNECT),
+                       "the server does not tell its TimeZone, as every PostgreSQL server does");
+    session->server_timezone = arena_strdup(&session->arena, timezone);
+    const char *sql = arena_printf(&session->arena, "%s%s%s", settings,
+                                   read_only ? "SET default_transaction_read_only = on;" : "", question);
     PGresult *result;
-    if (!pg_exec(session,
-                 "SELECT pg_catalog.current_setting('TimeZone'), pg_catalog.current_schema(), "
-                 "pg_catalog.scale(0::pg_catalog.money::pg_catalog.numeric)",
-                 &result, err))
-        return false;
-    session->server_timezone = arena_strdup(&session->arena, PQgetvalue(result, 0, 0));
+    if (!pg_exec(session, sql, &result, err)) return false;
     /* A search_path without an existing schema has no current one; new tables would go to public. */
     session->default_schema =
-        PQgetisnull(result, 0, 1) ? "public" : arena_strdup(&session->arena, PQgetvalue(result, 0, 1));
-    session->money_scale = (int)strtol(PQgetvalue(result, 0, 2), NULL, 10);
+        PQgetisnull(result, 0, 0) ? "public" : arena_strdup(&session->arena, PQgetvalue(result, 0, 0));
+    session->money_scale = (int)strtol(PQgetvalue(result, 0, 1), NULL, 10);
     PQclear(result);
-    return pg_exec(session, settings, NULL, err) &&
-           (!read_only || pg_exec(session, "SET default_transaction_read_only = on", NULL, err));
+    return true;
 }
 
 static bool version_check(PgSession *session, Err *err)

@@ -148,6 +148,8 @@ static void count_rows(PgTarget *target, const Batch *batch)
     target->rows += batch->rows;
     for (int64_t i = 0; batch->ops != NULL && target->has_deleted && i < batch->rows; i++)
         target->deletes += batch->ops[i] == OP_DELETE;
+    for (int i = 0; target->by_key && i < target->encoder.key_count; i++)
+        target->null_keys += batch->columns[target->encoder.key[i]].nulls;
 }
 
 static bool stage_batch(PgSession *session, const Batch *batch, Err *err)
@@ -187,7 +189,7 @@ static void epoch_reset(PgWriteState *state)
     for (int i = 0; i < state->count; i++) {
         PgTarget *target = &state->targets[i];
         target->locked = target->stage_made = false;
-        target->rows = target->copied = target->deletes = 0;
+        target->rows = target->copied = target->deletes = target->null_keys = 0;
     }
 }
 
@@ -244,7 +246,7 @@ static bool merge_pass(PgSession *session, const PgTarget *target, bool deletes,
                    target->stream->stream, target->rows, touched);
 }
 
-static bool apply_merge(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+static bool apply_merge(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
 {
     if (target->deletes < target->rows && !merge_pass(session, target, false, counts, err)) return false;
     if (target->deletes > 0 && !merge_pass(session, target, true, counts, err)) return false;
@@ -252,17 +254,36 @@ static bool apply_merge(PgSession *session, const PgTarget *target, ApplyCounts 
     return true;
 }
 
-static bool apply_insert(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+/* The planner knows from the ends of the key how much of the table is looked at: of a first load, whose epochs lie one
+ * behind the other, nothing. */
+static bool find_ends(PgSession *session, PgTarget *target, PGresult **ends, Err *err)
 {
-    PGresult *result;
-    if (!exec_built(session, "insert the epoch's rows", target, pg_apply_insert, &result, err)) return false;
+    *ends = NULL;
+    if (!target->by_key) return true;
+    if (!exec_built(session, "look for the ends of the epoch's keys", target, pg_apply_ends, ends, err)) return false;
+    if (PQgetisnull(*ends, 0, 0)) return true;
+    target->low = PQgetvalue(*ends, 0, 0);
+    target->high = PQgetvalue(*ends, 0, 1);
+    return true;
+}
+
+static bool apply_insert(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    PGresult *ends, *result;
+    if (!exec_built(session, "leave out what came twice", target, pg_apply_distinct, NULL, err) ||
+        !find_ends(session, target, &ends, err))
+        return false;
+    bool ok = exec_built(session, "insert the epoch's rows", target, pg_apply_insert, &result, err);
+    target->low = target->high = NULL;
+    PQclear(ends);
+    if (!ok) return false;
     counts->inserted = strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
     counts->skipped = counts->staged - counts->inserted;
     return true;
 }
 
-static bool apply_stream(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+static bool apply_stream(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
 {
     *counts = (ApplyCounts){.staged = target->rows};
     if (target->stage == NULL) {
@@ -270,10 +291,10 @@ static bool apply_stream(PgSession *session, const PgTarget *target, ApplyCounts
         return true;
     }
     if (target->rows == 0) return true;
-    if (target->rows >= ANALYZE_ROWS &&
+    bool merge = target->stream->write == WRITE_MERGE;
+    if (merge && target->rows >= ANALYZE_ROWS &&
         !exec_built(session, "analyze the epoch's rows", target, pg_apply_analyze, NULL, err))
         return false;
-    bool merge = target->stream->write == WRITE_MERGE;
     if (!(merge ? apply_merge : apply_insert)(session, target, counts, err)) return false;
     if (counts->inserted >= 0 && counts->inserted + counts->updated + counts->skipped == counts->staged &&
         counts->updated >= 0 && counts->skipped >= 0)

@@ -30,12 +30,15 @@ typedef struct PgTarget {
     const char *stage;        /* the temporary table rows pass through; NULL: COPY straight into `into` */
     bool has_op, has_deleted; /* whether `into` has these columns */
     bool partitioned;
+    bool by_key; /* dedupe finds a row by its key and its _openetl_id; false: by _openetl_id alone */
     PgEncoder encoder;
-    bool locked;     /* in this epoch: `into` is held, and is the table that was prepared */
-    bool stage_made; /* in this epoch */
-    int64_t rows;    /* given to stage() in this epoch; ordinals count the same way */
-    int64_t copied;  /* confirmed by finished COPYs */
-    int64_t deletes; /* of rows */
+    bool locked;            /* in this epoch: `into` is held, and is the table that was prepared */
+    bool stage_made;        /* in this epoch */
+    int64_t rows;           /* given to stage() in this epoch; ordinals count the same way */
+    int64_t copied;         /* confirmed by finished COPYs */
+    int64_t deletes;        /* of rows */
+    int64_t null_keys;      /* NULLs in their key columns, with by_key */
+    const char *low, *high; /* by_key, while rows are applied: of the first key column */
 } PgTarget;
 
 struct PgWriteState {
@@ -104,8 +107,11 @@ bool pg_inspect(Session *session, const DestStream *stream, Arena *arena, DestTa
 
 /* CREATE TABLE of a stream's columns and ours, named `table`. */
 bool pg_write_create(PgSession *session, const DestStream *stream, const char *schema, const char *table, Err *err);
-/* Makes sure of the index that the write mode needs on target->into: a unique one on the key (merge), one on
- * _openetl_id (dedupe). */
+/* Whether dedupe can look rows up by the stream's key: equal _openetl_id means equal keys, and keys mostly come in order,
+ * where a hash touches a page of the index anew for each row. False when there is no key, or a part of it may be long. */
+bool pg_write_by_key(const DestStream *stream);
+/* Makes sure of the index that the write mode needs on target->into: a unique one on the key (merge), one on the key
+ * and _openetl_id, or one that leads with _openetl_id (dedupe). */
 bool pg_write_index(PgSession *session, const PgTarget *target, Err *err);
 /* What was done, for PrepareResult. */
 typedef struct PgSaid {

@@ -76,6 +76,9 @@ bool pg_write_create(PgSession *session, const DestStream *stream, const char *s
         buf_putc(&sql, ')');
     }
     buf_putc(&sql, ')');
+    /* Nobody reads a half-built table, and the swap would wait for a vacuum of it. */
+    if (stream->write == WRITE_OVERWRITE)
+        buf_puts(&sql, " WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off)");
     return run(session, "create the table", &sql, err);
 }
 
@@ -206,11 +209,15 @@ static const char KEY_INDEX[] =
     " WHERE k.place <= i.indnkeyatts)"
     " = (SELECT pg_catalog.array_agg(w ORDER BY w COLLATE \"C\") FROM pg_catalog.unnest(ARRAY[";
 
+/* One that leads with _openetl_id, or one over the columns that follow as $3 …, in their order. */
 static const char ID_INDEX[] =
     "SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid"
-    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-    " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]"
-    " WHERE n.nspname = $1 AND c.relname = $2 AND i.indisvalid AND i.indpred IS NULL AND a.attname = '_openetl_id'";
+    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL"
+    " (SELECT pg_catalog.array_agg(a.attname::pg_catalog.text ORDER BY k.place) AS names"
+    " FROM pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)"
+    " JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum) AS x"
+    " WHERE n.nspname = $1 AND c.relname = $2 AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL"
+    " AND (x.names[1] = '_openetl_id' OR x.names = ARRAY[";
 
 static bool index_exists(PgSession *session, const PgTarget *target, const char *sql, bool *exists, Err *err)
 {
@@ -222,16 +229,17 @@ static bool index_exists(PgSession *session, const PgTarget *target, const char 
     return true;
 }
 
-static bool key_index_exists(PgSession *session, const PgTarget *target, bool *exists, Err *err)
+static bool index_over_exists(PgSession *session, const PgTarget *target, const char *head, const char *const *columns,
+                              int count, const char *tail, bool *exists, Err *err)
 {
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    buf_puts(&sql, KEY_INDEX);
-    for (int i = 0; i < target->stream->key_count; i++) {
+    buf_puts(&sql, head);
+    for (int i = 0; i < count; i++) {
         if (i > 0) buf_puts(&sql, ", ");
-        pg_quote_literal(&sql, target->stream->key[i]);
+        pg_quote_literal(&sql, columns[i]);
     }
-    buf_puts(&sql, "]::pg_catalog.text[]) AS w)");
+    buf_puts(&sql, tail);
     bool ok = index_exists(session, target, buf_text(&sql), exists, err);
     buf_release(&sql);
     return ok;
@@ -282,16 +290,53 @@ static bool create_index(PgSession *session, const PgTarget *target, const char 
     return ok;
 }
 
-bool pg_write_index(PgSession *session, const PgTarget *target, Err *err)
+bool pg_write_by_key(const DestStream *stream)
 {
-    static const char *const id[] = {"_openetl_id"};
+    for (int i = 0; i < stream->key_count; i++) {
+        int column = schema_find(stream->schema, stream->key[i]);
+        if (column < 0 || type_has_offsets(stream->schema->fields[column].type.id)) return false;
+    }
+    return stream->key_count > 0;
+}
+
+static bool key_index(PgSession *session, const PgTarget *target, Err *err)
+{
     const DestStream *stream = target->stream;
     bool exists;
-    if (stream->write == WRITE_MERGE) {
-        if (!key_index_exists(session, target, &exists, err)) return false;
-        return exists || create_index(session, target, "_openetl_key", true, stream->key, stream->key_count, err);
-    }
-    if (!stream->dedupe) return true;
-    return index_exists(session, target, ID_INDEX, &exists, err) &&
-           (exists || create_index(session, target, "_openetl_id", false, id, 1, err));
+    if (!index_over_exists(session, target, KEY_INDEX, stream->key, stream->key_count, "]::pg_catalog.text[]) AS w)",
+                           &exists, err))
+        return false;
+    return exists || create_index(session, target, "_openetl_key", true, stream->key, stream->key_count, err);
+}
+
+/* An index of our name over other columns is that of a key the stream had before. */
+static bool id_index(PgSession *session, const PgTarget *target, Arena *arena, Err *err)
+{
+    const DestStream *stream = target->stream;
+    int count = target->by_key ? stream->key_count : 0;
+    const char **columns = arena_array(arena, const char *, count + 1);
+    for (int i = 0; i < count; i++)
+        columns[i] = stream->key[i];
+    columns[count++] = "_openetl_id";
+    bool exists;
+    if (!index_over_exists(session, target, ID_INDEX, columns, count, "]::pg_catalog.text[])", &exists, err))
+        return false;
+    if (exists) return true;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "DROP INDEX IF EXISTS ");
+    pg_quote_table(&sql, target->schema, pg_write_name("", target->into, "_openetl_id", arena));
+    return run(session, "drop the index over the former key", &sql, err) &&
+           create_index(session, target, "_openetl_id", false, columns, count, err);
+}
+
+bool pg_write_index(PgSession *session, const PgTarget *target, Err *err)
+{
+    if (target->stream->write == WRITE_MERGE) return key_index(session, target, err);
+    if (!target->stream->dedupe) return true;
+    Arena arena;
+    arena_init(&arena);
+    bool ok = id_index(session, target, &arena, err);
+    arena_release(&arena);
+    return ok;
 }

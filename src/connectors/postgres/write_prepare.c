@@ -268,6 +268,7 @@ static void target_init(PgSession *session, PgTarget *target, const DestStream *
                          .into = stream->table};
     if (stream->write == WRITE_OVERWRITE)
         target->into = pg_write_name("_openetl_next_", stream->table, "", &session->arena);
+    target->by_key = stream->dedupe && pg_write_by_key(stream);
     if (!direct) target->stage = arena_printf(&session->arena, "_openetl_stage_%d", index);
 }
 

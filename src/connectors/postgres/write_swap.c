@@ -86,6 +86,8 @@ static bool rename_next(PgSession *session, const PgTarget *target, Arena *arena
     pg_quote_table(&sql, target->schema, target->into);
     buf_puts(&sql, " IS NULL; ALTER TABLE ");
     pg_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " RESET (autovacuum_enabled, toast.autovacuum_enabled); ALTER TABLE ");
+    pg_quote_table(&sql, target->schema, target->into);
     buf_puts(&sql, " RENAME TO ");
     pg_quote_name(&sql, target->table);
     if (target->stream->dedupe) {
