@@ -81,8 +81,23 @@ static void put_insert(const PgTarget *target, Buf *out)
     buf_puts(out, " FROM ");
 }
 
-/* A join of its own: in one with the look-up in the table the planner takes either for all but empty, and then loops
- * over the other. Where no id comes twice, which is all but always, only the ids are gathered. */
+void pg_apply_survey(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "SELECT pg_catalog.count(*)");
+    if (target->ranged) buf_puts(out, ", pg_catalog.min(low), pg_catalog.max(high)");
+    buf_puts(out, " FROM (SELECT _openetl_id");
+    if (target->ranged) {
+        buf_puts(out, ", pg_catalog.min(");
+        pg_quote_name(out, target->stream->key[0]);
+        buf_puts(out, ") AS low, pg_catalog.max(");
+        pg_quote_name(out, target->stream->key[0]);
+        buf_puts(out, ") AS high");
+    }
+    buf_puts(out, " FROM ");
+    pg_quote_table(out, "pg_temp", target->stage);
+    buf_puts(out, " GROUP BY _openetl_id) AS d");
+}
+
 void pg_apply_distinct(const PgTarget *target, Buf *out)
 {
     buf_puts(out, "DELETE FROM ");
@@ -91,27 +106,6 @@ void pg_apply_distinct(const PgTarget *target, Buf *out)
     pg_quote_table(out, "pg_temp", target->stage);
     buf_puts(out, " GROUP BY _openetl_id HAVING pg_catalog.count(*) > 1) AS d"
                   " WHERE s._openetl_id = d._openetl_id AND s._openetl_ord > d.first");
-}
-
-static void put_end(const PgTarget *target, const char *order, Buf *out)
-{
-    buf_puts(out, "(SELECT ");
-    pg_quote_name(out, target->stream->key[0]);
-    buf_puts(out, " FROM ");
-    pg_quote_table(out, "pg_temp", target->stage);
-    buf_puts(out, " WHERE ");
-    pg_quote_name(out, target->stream->key[0]);
-    buf_puts(out, " IS NOT NULL ORDER BY 1");
-    buf_puts(out, order);
-    buf_puts(out, " LIMIT 1)");
-}
-
-void pg_apply_ends(const PgTarget *target, Buf *out)
-{
-    buf_puts(out, "SELECT ");
-    put_end(target, "", out);
-    buf_puts(out, ", ");
-    put_end(target, " DESC", out);
 }
 
 /* Key columns of `alias`, each followed by `test`, joined by `word`. */

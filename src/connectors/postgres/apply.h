@@ -13,10 +13,12 @@ void pg_apply_copy(const PgTarget *target, Buf *out);
 /* The staging table: the table's own types, and _openetl_ord; gone at the transaction's end. */
 void pg_apply_stage(const PgTarget *target, Buf *out);
 void pg_apply_analyze(const PgTarget *target, Buf *out);
-/* Append and overwrite through a staging table: of rows with one _openetl_id all but the first are taken out of it … */
+/* Append and overwrite through a staging table, in three steps; in one join the planner takes the rows that one look-up
+ * leaves for hardly any, and loops over the other. First: how many ids there are, and (ranged) the lowest and the highest
+ * value of the first key column, or NULL … */
+void pg_apply_survey(const PgTarget *target, Buf *out);
+/* … where ids come twice, all rows of each but the first are taken out … */
 void pg_apply_distinct(const PgTarget *target, Buf *out);
-/* … the lowest and the highest value of the first key column are asked for (by_key; NULL: there is none) … */
-void pg_apply_ends(const PgTarget *target, Buf *out);
 /* … and the rows go in; with dedupe only ids that the table lacks, looked for between target->low and high. The command's
  * row count is what was inserted. */
 void pg_apply_insert(const PgTarget *target, Buf *out);

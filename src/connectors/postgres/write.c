@@ -256,31 +256,30 @@ static bool apply_merge(PgSession *session, PgTarget *target, ApplyCounts *count
 
 /* The planner knows from the ends of the key how much of the table is looked at: of a first load, whose epochs lie one
  * behind the other, nothing. */
-static bool find_ends(PgSession *session, PgTarget *target, PGresult **ends, Err *err)
+static bool insert_new(PgSession *session, PgTarget *target, const PGresult *survey, ApplyCounts *counts, Err *err)
 {
-    *ends = NULL;
-    if (!target->by_key) return true;
-    if (!exec_built(session, "look for the ends of the epoch's keys", target, pg_apply_ends, ends, err)) return false;
-    if (PQgetisnull(*ends, 0, 0)) return true;
-    target->low = PQgetvalue(*ends, 0, 0);
-    target->high = PQgetvalue(*ends, 0, 1);
-    return true;
-}
-
-static bool apply_insert(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
-{
-    PGresult *ends, *result;
-    if (!exec_built(session, "leave out what came twice", target, pg_apply_distinct, NULL, err) ||
-        !find_ends(session, target, &ends, err))
-        return false;
+    PGresult *result;
+    bool twice = strtoll(PQgetvalue(survey, 0, 0), NULL, 10) != target->rows;
+    if (twice && !exec_built(session, "leave out what came twice", target, pg_apply_distinct, NULL, err)) return false;
+    bool ends = target->ranged && !PQgetisnull(survey, 0, 1);
+    target->low = ends ? PQgetvalue(survey, 0, 1) : NULL;
+    target->high = ends ? PQgetvalue(survey, 0, 2) : NULL;
     bool ok = exec_built(session, "insert the epoch's rows", target, pg_apply_insert, &result, err);
     target->low = target->high = NULL;
-    PQclear(ends);
     if (!ok) return false;
     counts->inserted = strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
     counts->skipped = counts->staged - counts->inserted;
     return true;
+}
+
+static bool apply_insert(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    PGresult *survey;
+    if (!exec_built(session, "survey the epoch's rows", target, pg_apply_survey, &survey, err)) return false;
+    bool ok = insert_new(session, target, survey, counts, err);
+    PQclear(survey);
+    return ok;
 }
 
 static bool apply_stream(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)

@@ -31,6 +31,8 @@ typedef struct PgTarget {
     bool has_op, has_deleted; /* whether `into` has these columns */
     bool partitioned;
     bool by_key; /* dedupe finds a row by its key and its _openetl_id; false: by _openetl_id alone */
+    bool
+        ranged; /* … and only between the ends of the epoch's first key column; not for uuid and bool, which have none */
     PgEncoder encoder;
     bool locked;            /* in this epoch: `into` is held, and is the table that was prepared */
     bool stage_made;        /* in this epoch */

@@ -269,6 +269,9 @@ static void target_init(PgSession *session, PgTarget *target, const DestStream *
     if (stream->write == WRITE_OVERWRITE)
         target->into = pg_write_name("_openetl_next_", stream->table, "", &session->arena);
     target->by_key = stream->dedupe && pg_write_by_key(stream);
+    TypeId first =
+        target->by_key ? stream->schema->fields[schema_find(stream->schema, stream->key[0])].type.id : TYPE_UUID;
+    target->ranged = first != TYPE_UUID && first != TYPE_BOOL;
     if (!direct) target->stage = arena_printf(&session->arena, "_openetl_stage_%d", index);
 }
 
