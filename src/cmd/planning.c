@@ -61,10 +61,13 @@ static bool warn_of_audits(Planning *planning, Arena *arena, Err *err)
 
 bool planning_make(Invocation *invocation, Planning *planning, Stop *stop, Err *err)
 {
+    ReadList reads;
+    if (!state_reads(planning->state, NULL, invocation->arena, &reads, err)) return false;
     PlanInput input = {
         .workspace = invocation->settings.workspace,
         .given = &planning->given,
         .stored = &planning->stored,
+        .reads = &reads,
         .wait_us = PLAN_DONT_WAIT,
         .stop = stop,
     };

@@ -34,6 +34,8 @@ bool streams_expand(Draft *draft, Session *source, Err *err);
 void stream_columns(Draft *draft, StreamPlan *stream);
 /* decide.c: replay, guarantee, write mode and sync against what source and destination can do. */
 void stream_decide(Draft *draft, StreamPlan *stream);
+/* advice.c: notes on what the stream's way of finding changes misses, and whether a full refresh fits its window. */
+void stream_advise(Draft *draft, const StreamPlan *stream);
 /* target.c: names and limits of the destination; then its tables as they are (opens it, read-only). */
 void target_limits(Draft *draft);
 bool target_tables(Draft *draft, Err *err);

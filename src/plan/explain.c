@@ -95,6 +95,20 @@ static void set_text(json_t *json, const char *field, const char *text)
     json_object_set_new(json, field, json_text(text));
 }
 
+static json_t *detection_to_json(const StreamPlan *stream)
+{
+    Arena arena;
+    arena_init(&arena);
+    Detection detection = stream_detection(stream, &arena);
+    json_t *json = json_object();
+    set_text(json, "strategy", detection.strategy);
+    set_text(json, "updates", detection.updates);
+    json_object_set_new(json, "deletes", json_boolean(detection.deletes));
+    set_text(json, "misses", detection.misses);
+    arena_release(&arena);
+    return json;
+}
+
 static json_t *stream_to_json(const StreamPlan *stream)
 {
     json_t *json = json_object();
@@ -108,6 +122,7 @@ static json_t *stream_to_json(const StreamPlan *stream)
     set_text(json, "reason", reason_text(stream->decision.reason));
     json_object_set_new(json, "key", texts_to_json(stream->key, stream->key_count));
     set_text(json, "cursor", stream->cursor);
+    json_object_set_new(json, "detection", detection_to_json(stream));
     return json;
 }
 

@@ -8,6 +8,7 @@
 #include "catalog/catalog.h"
 #include "config/resource.h"
 #include "connectors/connector.h"
+#include "data/read_record.h"
 #include "plan/guarantee.h"
 
 typedef enum Change { CHANGE_CREATED, CHANGE_CHANGED, CHANGE_UNCHANGED } Change;
@@ -81,6 +82,7 @@ typedef struct PlanInput {
     const char *workspace;
     const ResourceSet *given;  /* from -f (plan, apply, run -f), or the stored ones themselves */
     const ResourceSet *stored; /* what is applied now; a reference may point into either */
+    const ReadList *reads;     /* what earlier reads took, newest first, for notes; NULL: not looked at */
     bool offline_destination;  /* do not open the destination (tests) */
     int64_t wait_us; /* for a source or destination file that another process holds, then SOURCE_CONNECT or DEST_BUSY;
                       * PLAN_DONT_WAIT (plan, apply): not at all, and a busy destination is a note */
@@ -107,5 +109,14 @@ json_t *plan_to_json(const Plan *plan);
  */
 const char *problem_text(const StreamPlan *stream, GuaranteeProblem problem, Arena *arena);
 const char *warning_text(const StreamPlan *stream, GuaranteeWarning warning, Arena *arena);
+
+/* How a stream finds changes, and what that misses (advice.c). */
+typedef struct Detection {
+    const char *strategy; /* "full_refresh", "timestamp", "monotonic_id", "id_or_version", "compare", "cdc" */
+    const char *updates;  /* "yes", "no", "if_honest", "if_version_counter" */
+    bool deletes;
+    const char *misses; /* a sentence, or NULL */
+} Detection;
+Detection stream_detection(const StreamPlan *stream, Arena *arena);
 
 #endif

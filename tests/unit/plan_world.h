@@ -249,7 +249,7 @@ static Plan *plan_of(const char *text)
     return plan;
 }
 
-static PipelinePlan *plan_streams_of(const char *streams, const char *destination)
+__attribute__((unused)) static PipelinePlan *plan_streams_of(const char *streams, const char *destination)
 {
     return plan_of(pipeline_text(streams, destination, ""))->pipelines[0];
 }
@@ -267,11 +267,11 @@ static const char *lines_of(const char *const *texts, int count)
     return copy;
 }
 
-static const char *problems_of(const PipelinePlan *plan)
+__attribute__((unused)) static const char *problems_of(const PipelinePlan *plan)
 {
     return lines_of(plan->problems, plan->problem_count);
 }
-static const char *printed(const Plan *plan)
+__attribute__((unused)) static const char *printed(const Plan *plan)
 {
     Buf out;
     buf_init(&out, BUF_SQL_MAX);

@@ -239,12 +239,14 @@ static void test_notes(void **state)
         "a_very_long_name_for_a_column_that_a_destination_of_63_bytes_doesnt_take] } }, { name: orders }]",
         "");
     assert_string_equal(problems_of(plan), "");
-    assert_string_equal(notes_of(plan),
-                        "odd.total: unbounded numeric: exact decimal text\n"
-                        "odd.tags: list<utf8> arrives as JSON text, since the destination has no lists\n"
-                        "odd.total: the key column is nullable at the source; a row where it is NULL stops the stream\n"
-                        "orders: full_refresh with append keeps every sync's copy of the table; write: overwrite keeps "
-                        "the last copy alone\n");
+    assert_string_equal(
+        notes_of(plan),
+        "odd.total: unbounded numeric: exact decimal text\n"
+        "odd.tags: list<utf8> arrives as JSON text, since the destination has no lists\n"
+        "odd.total: the key column is nullable at the source; a row where it is NULL stops the stream\n"
+        "odd: full_refresh with merge keeps rows that are deleted at the source; write: overwrite drops them\n"
+        "orders: full_refresh with append keeps every sync's copy of the table; write: overwrite keeps "
+        "the last copy alone\n");
 }
 
 /* A type of one's own takes the place of the note. */
@@ -457,6 +459,8 @@ static void test_positions_given_up(void **state)
     assert_string_equal(notes_after(before, pipeline_text(ORDERS, "namespace: shop", "  job: { size: m }\n")), "");
     assert_string_equal(
         notes_after(before, pipeline_text("[{ name: orders, sync: incremental, cursor: id }]", "namespace: shop", "")),
+        "orders: its cursor id is its key, which no update changes: it catches inserts only, and misses updates and "
+        "deletes\n"
         "orders: its cursor changed (updated_at -> id), so the saved position isn't kept: the next run starts again\n");
     assert_string_equal(
         notes_after(before, pipeline_text(ORDERS, "", "")),
