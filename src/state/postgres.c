@@ -68,7 +68,7 @@ static bool fail_lost(State *state, const char *why, Err *err)
     return false;
 }
 
-static void fix_rights(const State *state, const char *doing, Err *err)
+void pg_store_fix_rights(const State *state, const char *doing, Err *err)
 {
     const char *user = PQuser(state->pg->conn), *schema = state->pg->schema;
     if (strcmp(doing, "migrate") == 0)
@@ -101,7 +101,7 @@ static bool fail(State *state, const PGresult *result, const char *doing, Err *e
     err_set(err, reason->code, "cannot %s the state store %s: %s (SQLSTATE %s)", doing, state->place, primary,
             sqlstate);
     if (strcmp(sqlstate, "42501") == 0)
-        fix_rights(state, doing, err);
+        pg_store_fix_rights(state, doing, err);
     else
         err_fix(err, "%s", reason->fix == NULL ? state->backend->repair : reason->fix);
     return false;
@@ -319,10 +319,11 @@ static void take_params(Params *params, const PQconninfoOption *options)
     param_default(params, "options", "-cclient_min_messages=error");
 }
 
-static bool fail_url(const State *state, const char *what, Err *err)
+/* It is not shown: where its password is cannot be told. */
+static bool fail_url(const char *what, Err *err)
 {
     err_set(err, ERR_STATE_OPEN, "the state store's URL %s", what);
-    err_at(err, "%s", state->place);
+    err_at(err, "--state or OPENETL_STATE");
     err_fix(err, "write postgresql://user:password@host:5432/database?sslmode=require, with special characters of the "
                  "password percent-encoded");
     return false;
@@ -346,11 +347,14 @@ static bool fail_connect(State *state, Err *err)
     const char *text = PQerrorMessage(conn);
     for (const char *at; (at = strstr(text, " failed: ")) != NULL;) /* of several addresses the last one's reason */
         text = at + 9;
+    text += strncmp(text, "FATAL:  ", 8) == 0 ? 8 : 0;
     bool refused = strstr(text, "authentication failed") != NULL || strstr(text, "pg_hba.conf") != NULL ||
                    strstr(text, "role \"") != NULL || PQconnectionNeedsPassword(conn) != 0;
     err_set(err, ERR_STATE_OPEN, "cannot connect to the state store %s: %.*s", state->place, line_length(text), text);
     if (refused)
         err_fix(err, "check the user and the password in the URL (or in PGPASSFILE), and pg_hba.conf at the server");
+    else if (strstr(text, "database \"") != NULL)
+        err_fix(err, "create the database, or name another one in the URL");
     else
         err_fix(err, "%s", REACH);
     PQfinish(conn);
@@ -399,13 +403,13 @@ static bool reopen(State *state, Err *err)
     char *ignored = NULL; /* libpq's message may repeat the URL, password and all */
     PQconninfoOption *options = PQconninfoParse(state->where, &ignored);
     PQfreemem(ignored);
-    if (options == NULL) return fail_url(state, "is not a PostgreSQL connection string", err);
+    if (options == NULL) return fail_url("is not a PostgreSQL connection string", err);
     take_params(&params, options);
     bool ambiguous = is_ambiguous(&params);
     PQfinish(state->pg->conn);
     state->pg->conn = ambiguous ? NULL : PQconnectdbParams(params.keywords, params.values, 0);
     PQconninfoFree(options);
-    if (ambiguous) return fail_url(state, "does not say where its password ends", err);
+    if (ambiguous) return fail_url("does not say where its password ends", err);
     if (state->pg->conn == NULL) BUG("out of memory in libpq");
     if (PQstatus(state->pg->conn) != CONNECTION_OK) return fail_connect(state, err);
     PQsetNoticeProcessor(state->pg->conn, silence, NULL);

@@ -20,6 +20,8 @@ struct PgStore {
  * into err. `doing` completes "cannot … the state store". */
 bool pg_store_exec(State *state, const char *sql, int count, const char *const *values, const char *doing,
                    PGresult **result, Err *err);
+/* What lets the role do it: `doing` is "open", "read", "write", "make" or "migrate". */
+void pg_store_fix_rights(const State *state, const char *doing, Err *err);
 /* Begins a transaction that holds the lock of a name within this schema and scope (a workspace) until its end. */
 bool pg_store_begin_locked(State *state, const char *scope, const char *name, Err *err);
 /* Finds the schema of a fresh connection, makes or migrates the store in it, and sets the search_path. May set

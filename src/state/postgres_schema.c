@@ -41,29 +41,43 @@ static bool find_schema(State *state, Err *err)
 /* ---- what is there ---- */
 
 typedef struct Found {
-    bool schema, store, others; /* others: tables, where there is no store */
+    bool schema, store;
 } Found;
+
+static bool fail_others(State *state, Err *err)
+{
+    err_set(err, ERR_STATE_OPEN, "the schema %s of %s holds other tables, and no state store of openetl",
+            state->pg->schema, state->place);
+    err_fix(err, "name another schema: ?options=-csearch_path%%3Dopenetl_state at the end of the URL");
+    return false;
+}
+
+static bool fail_usage(State *state, Err *err)
+{
+    const char *schema = state->pg->schema;
+    err_set(err, ERR_STATE_OPEN, "cannot open the state store %s: permission denied for schema %s", state->place,
+            schema);
+    pg_store_fix_rights(state, "open", err);
+    return false;
+}
 
 static bool look(State *state, Found *found, Err *err)
 {
-    static const char SQL[] = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND "
-                              "c.relname = 'openetl_store'),"
-                              " EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid)"
-                              " FROM pg_catalog.pg_namespace n WHERE n.nspname = $1";
+    static const char SQL[] =
+        "SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),"
+        " EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'openetl_store'),"
+        " EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid)"
+        " FROM pg_catalog.pg_namespace n WHERE n.nspname = $1";
     const char *schema = state->pg->schema;
     PGresult *result;
     if (!pg_store_exec(state, SQL, 1, &schema, "open", &result, err)) return false;
     *found = (Found){.schema = PQntuples(result) > 0};
-    if (found->schema) {
-        found->store = PQgetvalue(result, 0, 0)[0] == 't';
-        found->others = !found->store && PQgetvalue(result, 0, 1)[0] == 't';
-    }
+    bool usage = found->schema && PQgetvalue(result, 0, 0)[0] == 't';
+    bool tables = found->schema && PQgetvalue(result, 0, 2)[0] == 't';
+    found->store = found->schema && PQgetvalue(result, 0, 1)[0] == 't';
     PQclear(result);
-    if (!found->others) return true;
-    err_set(err, ERR_STATE_OPEN, "the schema %s of %s holds other tables, and no state store of openetl", schema,
-            state->place);
-    err_fix(err, "name another schema: ?options=-csearch_path%%3Dopenetl_state at the end of the URL");
-    return false;
+    if (found->schema && !usage) return fail_usage(state, err);
+    return found->store || !tables || fail_others(state, err);
 }
 
 static bool read_version(State *state, int *version, Err *err)

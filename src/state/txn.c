@@ -15,12 +15,11 @@ static void say_waiting(const State *state, const Err *err)
 }
 
 /* The lease's time is over: nothing may be committed any more, so the run has to end. */
-static void give_up(const State *state, Err *err)
+static void give_up(Err *err)
 {
     Err last = *err;
-    err_set(err, last.code, "the state store %s was not there again within the lease's time: %s", state->place,
-            last.message);
-    err_fix(err, "the run goes on from its last commit when it is started again; first: %s", last.fix);
+    err_set(err, last.code, "%s; it did not come back within the lease's time", last.message);
+    err_fix(err, "%s; the next run goes on from the last commit", last.fix);
 }
 
 /* A connection that broke is made anew once, and again and again while a lease is held: another run cannot take over
@@ -35,10 +34,13 @@ static bool reconnect(Txn *txn, Err *err)
     for (bool first = true; first || clock_mono_us() < state->patient_us; first = false) {
         if (!first) usleep(PAUSE_US);
         state->fault = FAULT_NONE;
-        if (state->backend->reopen(state, err)) return true;
+        if (state->backend->reopen(state, err)) {
+            if (!first) log_info("the state store %s is there again", state->place);
+            return true;
+        }
         if (state->fault != FAULT_LOST) return false;
     }
-    if (patient) give_up(state, err);
+    if (state->patient_us != 0) give_up(err);
     return false;
 }
 
