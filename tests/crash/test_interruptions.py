@@ -131,24 +131,27 @@ def test_wait_for_the_lease(slow_world):
 
 
 @pytest.mark.parametrize(
-    "moment,refusal",
+    "store,moment,refusal",
     [
-        ("after_stage:2:stop", "STATE_LEASE_LOST"),
-        ("before_commit:2:stop", "STATE_LEASE_LOST"),
-        ("after_lease_check:2:stop", "STATE_"),
-        ("after_apply:2:stop", "_LOST"),
+        ("sqlite", "after_stage:2:stop", "STATE_LEASE_LOST"),
+        ("sqlite", "before_commit:2:stop", "STATE_LEASE_LOST"),
+        ("sqlite", "after_lease_check:2:stop", "STATE_"),
+        ("sqlite", "after_apply:2:stop", "_LOST"),
+        ("postgres", "before_commit:2:stop", "STATE_LEASE_LOST"),
+        ("postgres", "after_lease_check:2:stop", "STATE_"),
     ],
 )
-def test_a_stopped_run_that_wakes_late_cannot_commit(world, moment, refusal):
+def test_a_stopped_run_that_wakes_late_cannot_commit(world, store, moment, refusal):
     """SIGSTOP; its lease lapses and another run takes over and finishes; SIGCONT: the first must not commit."""
     w = world("postgres", "postgres")
     w.source.create_orders(ROWS)
     w.pipeline(sync="full_refresh", write="append")
-    first = w.start(env={"OPENETL_LEASE_TTL": "1s", "OPENETL_FAILPOINT": moment})
+    state = {"OPENETL_STATE": w.destination.url} if store == "postgres" else {}
+    first = w.start(env={"OPENETL_LEASE_TTL": "1s", "OPENETL_FAILPOINT": moment, **state})
     wait_for(lambda: stopped(first))
     try:
         time.sleep(1.3)
-        w.run("run", "p", "--wait", "30s", timeout=120).ok()
+        w.run("run", "p", "--wait", "30s", env=state, timeout=120).ok()
         landed = Counter(w.landed())
     finally:
         first.send_signal(signal.SIGCONT)
