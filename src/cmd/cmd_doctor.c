@@ -17,6 +17,7 @@ static int doctor_command_run(Invocation *invocation)
     }
     DoctorSpec spec = {
         .workspace = invocation->settings.workspace,
+        .state_place = state_place(state),
         .given = &given,
         .stored = &stored,
         .names = invocation->args,

@@ -3,7 +3,8 @@
 #include "config/suggest.h"
 
 const Option GLOBAL_OPTIONS[] = {
-    {"state", 0, "PATH", false, "the state store (default .openetl/state.db, or $OPENETL_STATE)"},
+    {"state", 0, "PATH", false,
+     "the state store: a file, or a postgresql:// URL (default .openetl/state.db, or $OPENETL_STATE)"},
     {"workspace", 0, "NAME", false, "the set of resources to work on (default \"default\")"},
     {"output", 'o', "text|json", false, "how the answer is printed on standard output"},
     {"quiet", 'q', NULL, false, "no progress and no notes on standard error, only warnings and errors"},

@@ -36,7 +36,7 @@ json_t *doctor_json(const DoctorReport *report)
         const DoctorLine *line = &report->items[i];
         json_t *check = json_object();
         json_object_set_new(check, "ok", json_boolean(line->ok));
-        json_object_set_new(check, "kind", json_string(resource_kind_name(line->kind)));
+        json_object_set_new(check, "kind", json_string(line->kind));
         json_object_set_new(check, "name", json_shown(line->name));
         json_object_set_new(check, "check", json_shown(line->check));
         json_object_set_new(check, "detail", json_shown(line->detail));

@@ -25,7 +25,7 @@ static void add_line(Doctor *doctor, DoctorLine line)
 static void add_error(Doctor *doctor, const Resource *resource, const char *check, const Err *err)
 {
     add_line(doctor, (DoctorLine){
-                         .kind = resource->kind,
+                         .kind = resource_kind_name(resource->kind),
                          .name = resource->name,
                          .check = check,
                          .detail = arena_printf(doctor->arena, "%s: %s", err_word(err->code), err->message),
@@ -70,7 +70,7 @@ static void check_role(Doctor *doctor, const Resource *resource, const Connector
     for (int i = 0; i < list.count; i++)
         add_line(doctor, (DoctorLine){
                              .ok = list.items[i].ok,
-                             .kind = resource->kind,
+                             .kind = resource_kind_name(resource->kind),
                              .name = resource->name,
                              .check = list.items[i].name,
                              .detail = list.items[i].detail,
@@ -123,7 +123,7 @@ static void check_pipeline(Doctor *doctor, const Resource *resource)
         add_error(doctor, resource, "plan", &err);
         return;
     }
-    DoctorLine line = {.kind = resource->kind, .name = resource->name, .check = "plan"};
+    DoctorLine line = {.kind = resource_kind_name(resource->kind), .name = resource->name, .check = "plan"};
     for (int i = 0; i < plan.problem_count; i++) {
         line.detail = plan.problems[i];
         line.fix = "change the pipeline; openetl plan shows what each stream gets and why";
@@ -199,6 +199,14 @@ bool doctor_run(const DoctorSpec *spec, Arena *arena, DoctorReport *report, Err 
     *report = (DoctorReport){0};
     Doctor doctor = {.spec = spec, .arena = arena, .report = report};
     if (!names_known(&doctor, err)) return false;
+    if (spec->name_count == 0)
+        add_line(&doctor, (DoctorLine){
+                              .ok = true,
+                              .kind = "State",
+                              .name = "state",
+                              .check = "open",
+                              .detail = spec->state_place,
+                          });
     /* a name may mean a stored resource also where files are given; without names the files alone are meant */
     bool stored_too = spec->given->count == 0 || spec->name_count > 0;
     for (int kind = 0; kind < RESOURCE_KIND_COUNT; kind++) {

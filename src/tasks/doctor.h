@@ -7,8 +7,8 @@
 
 typedef struct DoctorLine {
     bool ok;
-    ResourceKind kind;
-    const char *name; /* of the resource */
+    const char *kind; /* of the resource, or "State" */
+    const char *name;
     const char *check;
     const char *detail;
     const char *fix; /* when not ok; may be NULL */
@@ -22,6 +22,7 @@ typedef struct DoctorReport {
 
 typedef struct DoctorSpec {
     const char *workspace;
+    const char *state_place;  /* the open state store, without its password */
     const ResourceSet *given; /* what to check, and what names refer to first */
     const ResourceSet *stored;
     const char *const *names; /* only these; name_count 0: all given, or all stored where none is given */

@@ -105,7 +105,8 @@ def test_doctor(run, here):
     result = run("doctor", "-f", "shop.yaml").ok()
     lines = [re.split(r" {2,}", line) for line in result.stdout.splitlines()]
     assert all(line[0] == "ok" for line in lines)
-    assert {line[1] for line in lines} == {"shop-db", "warehouse", "shop-orders"}
+    assert {line[1] for line in lines} == {"state", "shop-db", "warehouse", "shop-orders"}
+    assert lines[0] == ["ok", "state", "open", ".openetl/state.db"]
     assert lines[-1] == ["ok", "shop-orders", "plan", "2 streams, exactly_once"]
     assert {"shop-db", "warehouse"} == {line[1] for line in lines if line[2] == "connect"}
 

@@ -65,3 +65,14 @@ def test_verify_full(run, write, tls_server, tmp_path):
     discover(run, write, url + "/server.crt").ok()
     done = discover(run, write, url + "/other.crt").exits(3)
     assert "SOURCE_CONNECT" in done.stderr and "certificate" in done.stderr
+
+
+def test_the_state_store(run, tls_server, tmp_path):
+    for name in ("server", "other"):
+        shutil.copy(tls_server.data / f"{name}.crt", tmp_path / f"{name}.crt")
+    url = tls_server.url(user="secure")
+    assert "no pg_hba.conf entry" in run("status", "--state", url + "?sslmode=disable").exits(5).stderr
+    url += f"?sslmode=verify-full&sslrootcert={tmp_path}"
+    run("status", "--state", url + "/server.crt").ok()
+    done = run("status", "--state", url + "/other.crt").exits(5)
+    assert "STATE_OPEN" in done.stderr and "certificate" in done.stderr
