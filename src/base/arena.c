@@ -147,6 +147,22 @@ char *arena_printf(Arena *arena, const char *format, ...)
     return text;
 }
 
+char *arena_count(Arena *arena, int64_t count)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)count);
+    const char *p = digits[0] == '-' ? digits + 1 : digits;
+    size_t length = strlen(p);
+    char *out = arena_alloc(arena, length + length / 3 + 2);
+    char *to = out;
+    if (p != digits) *to++ = '-';
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
+        *to++ = p[i];
+    }
+    return out;
+}
+
 void arena_defer(Arena *arena, void (*fn)(void *handle), void *handle)
 {
     ArenaDefer *defer = arena_new(arena, ArenaDefer);

@@ -5,6 +5,7 @@
 #define OPENETL_BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdarg.h>
 
 typedef struct ArenaBlock ArenaBlock;
@@ -31,6 +32,8 @@ char *arena_strndup(Arena *arena, const char *text, size_t length);
 void *arena_memdup(Arena *arena, const void *bytes, size_t length);
 char *arena_printf(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *arena, const char *format, va_list args);
+/* "1,234,567": counts as people read them. */
+char *arena_count(Arena *arena, int64_t count);
 /* Calls fn(handle) when the arena is released or reset. */
 void arena_defer(Arena *arena, void (*fn)(void *handle), void *handle);
 

@@ -114,18 +114,7 @@ const char *color_end(void)
 
 const char *text_count(int64_t count, Arena *arena)
 {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%lld", (long long)count);
-    const char *p = digits[0] == '-' ? digits + 1 : digits;
-    size_t length = strlen(p);
-    char *out = arena_alloc(arena, length + length / 3 + 2);
-    char *to = out;
-    if (p != digits) *to++ = '-';
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
-        *to++ = p[i];
-    }
-    return out;
+    return arena_count(arena, count);
 }
 
 const char *text_bytes(int64_t bytes, Arena *arena)

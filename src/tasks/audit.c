@@ -65,6 +65,29 @@ bool audit_found(const AuditReport *report)
     return false;
 }
 
+const char *audit_summary(const AuditReport *report, Arena *arena)
+{
+    static const char *const WORDS[AUDIT_CHECK_COUNT] = {
+        [AUDIT_SKIPPED] = "skipped below the watermark",
+        [AUDIT_COMMITTED_LATE] = "committed late",
+        [AUDIT_DIFFERING] = "changed without it",
+        [AUDIT_TIES] = "in ties",
+        [AUDIT_NO_VALUE] = "without a value",
+        [AUDIT_FUTURE] = "ahead of the clock",
+        [AUDIT_NEWER_AT_DESTINATION] = "set back",
+    };
+    const char *list = NULL;
+    for (int i = 0; i < AUDIT_CHECK_COUNT; i++) {
+        const AuditCheck *check = &report->checks[i];
+        if (check->answer != AUDIT_FOUND) continue;
+        const char *one = i == AUDIT_REGRESSED ? "the highest value went back"
+                                               : arena_printf(arena, "%s row%s %s", arena_count(arena, check->count),
+                                                              check->count == 1 ? "" : "s", WORDS[i]);
+        list = list == NULL ? one : arena_printf(arena, "%s, %s", list, one);
+    }
+    return list;
+}
+
 /* ---- the work ---------------------------------------------------------------------------------------------------- */
 
 static void audit_start(Audit *audit)

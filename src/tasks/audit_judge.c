@@ -40,7 +40,7 @@ static void fact(Audit *audit, AuditCheckId id, const char *name, const char *te
 
 static const char *rows_text(const Audit *audit, int64_t count)
 {
-    return arena_printf(audit->arena, "%lld row%s", (long long)count, count == 1 ? "" : "s");
+    return arena_printf(audit->arena, "%s row%s", arena_count(audit->arena, count), count == 1 ? "" : "s");
 }
 
 static bool is_clock(const Audit *audit)
@@ -85,14 +85,15 @@ static const char *skipped_detail(const Audit *audit)
 {
     Arena *arena = audit->arena;
     int64_t never = audit->skipped - audit->again;
-    const char *older = audit->stale == 0 ? ""
-                        : audit->stale == audit->skipped
-                            ? " in their present version"
-                            : arena_printf(arena, " (%lld of them only in an older version)", (long long)audit->stale);
-    const char *next = audit->again == 0 ? "no sync reads them again"
-                       : never == 0      ? "the next sync reads them again"
-                                    : arena_printf(arena, "the next sync reads %lld of them again, none the others",
-                                                   (long long)audit->again);
+    const char *older = audit->stale == 0                ? ""
+                        : audit->stale == audit->skipped ? " in their present version"
+                                                         : arena_printf(arena, " (%s of them only in an older version)",
+                                                                        arena_count(arena, audit->stale));
+    const char *next =
+        audit->again == 0 ? arena_printf(arena, "no sync reads %s again", audit->skipped == 1 ? "it" : "them")
+        : never == 0      ? arena_printf(arena, "the next sync reads %s again", audit->skipped == 1 ? "it" : "them")
+                          : arena_printf(arena, "the next sync reads %s of them again, none the others",
+                                         arena_count(arena, audit->again));
     return arena_printf(arena, "%s below the watermark %s %s not at %s%s; %s", rows_text(audit, audit->skipped),
                         audit->report->watermark, audit->skipped == 1 ? "is" : "are", audit->report->table, older,
                         next);
@@ -118,9 +119,9 @@ static const char *skipped_fix(const Audit *audit)
     const char *reach =
         overlap != NULL
             ? arena_printf(audit->arena, "overlap: %s on the stream reaches back over rows as late as these", overlap)
-            : arena_printf(audit->arena, "The oldest came %s late, further than an overlap should reach",
+            : arena_printf(audit->arena, "the oldest came %s late, further than an overlap should reach",
                            rank_span(audit->cursor_type.id, span, audit->arena));
-    return arena_printf(audit->arena, "%s. %s; sync: compare and sync: cdc miss no row, however late",
+    return arena_printf(audit->arena, "%s; %s; sync: compare and sync: cdc miss no row, however late",
                         fetch_text(audit), reach);
 }
 
@@ -231,8 +232,8 @@ static void judge_differing(Audit *audit)
     const char *detail = audit->differing == 0
                              ? arena_printf(arena, "%s sampled and compared whole: the same at the source and at %s",
                                             sampled, audit->report->table)
-                             : arena_printf(arena, "%lld of %s sampled %s other content at %s under the same %s",
-                                            (long long)audit->differing, sampled,
+                             : arena_printf(arena, "%s of %s sampled %s other content at %s under the same %s",
+                                            arena_count(arena, audit->differing), sampled,
                                             audit->differing == 1 ? "has" : "have", audit->report->table, cursor);
     answer(
         audit, AUDIT_DIFFERING, audit->differing, audit->sampled, detail,
@@ -268,12 +269,13 @@ static void judge_ties(Audit *audit)
     const char *largest = audit->source.ranked && audit->tied_values > 0
                               ? rank_text(audit->cursor_type.id, audit->largest_value, arena)
                               : NULL;
-    const char *whole = resolution == NULL ? "" : arena_printf(arena, "; all values are whole %s", resolution);
+    bool finest = resolution == NULL || audit->unit == 1;
+    const char *whole = finest ? "" : arena_printf(arena, "; all values are whole %s", resolution);
     const char *detail = audit->tied_values == 0
                              ? arena_printf(arena, "no two of %s share a value%s", rows_text(audit, values), whole)
-                             : arena_printf(arena, "%s share %lld value%s, at most %lld%s%s%s",
-                                            rows_text(audit, audit->tied_rows), (long long)audit->tied_values,
-                                            audit->tied_values == 1 ? "" : "s", (long long)audit->largest_tie,
+                             : arena_printf(arena, "%s share %s value%s, at most %s%s%s%s",
+                                            rows_text(audit, audit->tied_rows), arena_count(arena, audit->tied_values),
+                                            audit->tied_values == 1 ? "" : "s", arena_count(arena, audit->largest_tie),
                                             largest == NULL ? "" : " at ", largest == NULL ? "" : largest, whole);
     answer(
         audit, AUDIT_TIES, audit->tied_rows, values, detail,
@@ -298,7 +300,7 @@ static void judge_no_value(Audit *audit)
     const char *rows = rows_text(audit, audit->no_value);
     const char *kind = audit->infinite == 0 ? "NULL"
                        : null == 0          ? "infinity"
-                                   : arena_printf(arena, "NULL or infinity (%lld)", (long long)audit->infinite);
+                                   : arena_printf(arena, "NULL or infinity (%s)", arena_count(arena, audit->infinite));
     const char *detail = audit->no_value == 0
                              ? arena_printf(arena, "every row has a value of %s", audit->spec->cursor)
                              : arena_printf(arena, "%s with %s for %s", rows, kind, audit->spec->cursor);
@@ -404,29 +406,4 @@ void audit_judge(Audit *audit)
     judge_future(audit);
     judge_regressed(audit);
     judge_newer(audit);
-}
-
-/* ---- for the plan ------------------------------------------------------------------------------------------------ */
-
-const char *audit_summary(const AuditReport *report, Arena *arena)
-{
-    static const char *const WORDS[AUDIT_CHECK_COUNT] = {
-        [AUDIT_SKIPPED] = "skipped below the watermark",
-        [AUDIT_COMMITTED_LATE] = "committed late",
-        [AUDIT_DIFFERING] = "changed without it",
-        [AUDIT_TIES] = "in ties",
-        [AUDIT_NO_VALUE] = "without a value",
-        [AUDIT_FUTURE] = "ahead of the clock",
-        [AUDIT_NEWER_AT_DESTINATION] = "set back",
-    };
-    const char *list = NULL;
-    for (int i = 0; i < AUDIT_CHECK_COUNT; i++) {
-        const AuditCheck *check = &report->checks[i];
-        if (check->answer != AUDIT_FOUND) continue;
-        const char *one = i == AUDIT_REGRESSED ? "the highest value went back"
-                                               : arena_printf(arena, "%lld row%s %s", (long long)check->count,
-                                                              check->count == 1 ? "" : "s", WORDS[i]);
-        list = list == NULL ? one : arena_printf(arena, "%s, %s", list, one);
-    }
-    return list;
 }

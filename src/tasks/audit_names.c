@@ -24,7 +24,7 @@ static AuditHits *hits_of(Audit *audit, int index)
 
 static const char *note_of(const Audit *audit, AuditCheckId check, Rank value)
 {
-    if (check == AUDIT_TIES) return arena_printf(audit->arena, "%lld rows", (long long)value);
+    if (check == AUDIT_TIES) return arena_printf(audit->arena, "%s rows", arena_count(audit->arena, (int64_t)value));
     if (check == AUDIT_SKIPPED) return value != 0 ? "an older version is at the destination" : NULL;
     if (check != AUDIT_NEWER_AT_DESTINATION) return NULL;
     return arena_printf(audit->arena, "%s at the destination", rank_text(audit->cursor_type.id, value, audit->arena));
