@@ -1,5 +1,6 @@
 #include "cmd/planning.h"
 
+#include "engine/drift.h"
 #include "report/text.h"
 
 bool planning_open(Invocation *invocation, Planning *planning, Err *err)
@@ -69,6 +70,8 @@ bool planning_make(Invocation *invocation, Planning *planning, Stop *stop, Err *
         .stored = &planning->stored,
         .reads = &reads,
         .wait_us = PLAN_DONT_WAIT,
+        .last_read = drift_last_read,
+        .last_read_context = planning->state,
         .stop = stop,
     };
     if (!plan_make(&input, invocation->arena, &planning->plan, err)) return false;

@@ -12,6 +12,9 @@ bool streams_read(const FieldSite *site, PipelineResource *pipeline, Err *err);
 /* `alerts:` of a pipeline; `alerts` has its defaults already. */
 bool alerts_read(const FieldSite *site, AlertsResource *alerts, Err *err);
 
+/* `onDrift:` of a pipeline or a stream. */
+bool drift_policy_read(const FieldSite *site, DriftPolicy *policy, Err *err);
+
 /* Words in the order of their enums (data/terms.h). */
 extern const char *const WRITE_WORDS[];
 extern const char *const GUARANTEE_WORDS[];

@@ -174,13 +174,18 @@ static const FieldRule CHECKS_FIELDS[] = {
 };
 static const FieldTable CHECKS_TABLE = FIELD_TABLE(CHECKS_FIELDS);
 
+static bool read_on_drift(const FieldSite *site, void *target, Err *err)
+{
+    return drift_policy_read(site, &((PipelineDraft *)target)->pipeline.on_drift, err);
+}
+
 static const FieldRule PIPELINE_FIELDS[] = {
     {.name = "schedule", .kind = FIELD_OWN, .read = read_schedule},
     {.name = "source", .kind = FIELD_MAP, .required = true, .table = &SOURCE_TABLE},
     {.name = "destination", .kind = FIELD_MAP, .required = true, .table = &DESTINATION_TABLE},
     {.name = "delivery", .kind = FIELD_MAP, .table = &DELIVERY_TABLE},
     {.name = "job", .kind = FIELD_MAP, .table = &JOB_TABLE},
-    {.name = "onDrift", .kind = FIELD_LATER},
+    {.name = "onDrift", .kind = FIELD_OWN, .read = read_on_drift},
     {.name = "checks", .kind = FIELD_MAP, .table = &CHECKS_TABLE},
     {.name = "alerts", .kind = FIELD_OWN, .read = read_alerts},
 };

@@ -55,6 +55,7 @@ typedef struct StreamResource {
     Guarantee require;
     bool has_collapse;
     bool collapse;
+    DriftPolicy on_drift;
     int64_t chunk_rows;          /* read.chunkRows; 0: default */
     ReadOrder read_order;        /* read.order */
     int parallel;                /* read.parallel; 0: default */
@@ -97,12 +98,13 @@ typedef struct PipelineResource {
     int64_t resume_point_timeout_us; /* default 1 m */
     JobSize size;                    /* default s */
     bool has_size;
-    const char *pool;           /* default "default" */
-    int retries;                /* default 3 */
-    int64_t chunk_rows;         /* source.read.chunkRows; 0: default */
-    ReadOrder read_order;       /* source.read.order */
-    int parallel;               /* source.read.parallel; 0: default */
-    int64_t max_statement_us;   /* source.read.maxStatement; 0: default */
+    const char *pool;         /* default "default" */
+    int retries;              /* default 3 */
+    int64_t chunk_rows;       /* source.read.chunkRows; 0: default */
+    ReadOrder read_order;     /* source.read.order */
+    int parallel;             /* source.read.parallel; 0: default */
+    int64_t max_statement_us; /* source.read.maxStatement; 0: default */
+    DriftPolicy on_drift;
     int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */
     AlertsResource alerts;
 } PipelineResource;

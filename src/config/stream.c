@@ -97,6 +97,11 @@ static const FieldRule READ_FIELDS[] = {
 };
 static const FieldTable READ_TABLE = FIELD_TABLE(READ_FIELDS);
 
+static bool read_on_drift(const FieldSite *site, void *target, Err *err)
+{
+    return drift_policy_read(site, &((StreamResource *)target)->on_drift, err);
+}
+
 static const FieldRule STREAM_FIELDS[] = {
     {.name = "name",
      .kind = FIELD_TEXT,
@@ -139,7 +144,7 @@ static const FieldRule STREAM_FIELDS[] = {
      .kind = FIELD_LATER,
      .instead = "take it out: full_refresh and incremental reads do not see deletes in this version"},
     {.name = "snapshot", .kind = FIELD_LATER, .instead = "take it out: it belongs to sync: cdc"},
-    {.name = "onDrift", .kind = FIELD_LATER},
+    {.name = "onDrift", .kind = FIELD_OWN, .read = read_on_drift},
     {.name = "checks", .kind = FIELD_LATER},
     {.name = "alerts", .kind = FIELD_LATER},
 };

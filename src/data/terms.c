@@ -10,6 +10,8 @@ static const char *const STYLES[] = {"stage_and_apply", "transactional_stream", 
 static const char *const SCOPES[] = {"pipeline", "stream"};
 static const char *const OPS[] = {"read", "insert", "update", "delete"};
 
+static const char *const DRIFT_WORDS[] = {"unset", "apply", "ignore", "keep", "fail"};
+
 static bool find(const char *const *names, int count, const char *text, int *index)
 {
     for (int i = 0; i < count; i++) {
@@ -48,6 +50,10 @@ const char *scope_name(CommitScope scope)
 const char *row_op_name(RowOp op)
 {
     return OPS[op];
+}
+const char *drift_word_name(DriftWord word)
+{
+    return DRIFT_WORDS[word];
 }
 
 bool sync_parse(const char *text, SyncMode *sync)

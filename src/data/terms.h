@@ -26,6 +26,12 @@ typedef enum CommitScope { SCOPE_PIPELINE, SCOPE_STREAM } CommitScope;
 /* What a row says happened at the source. */
 typedef enum RowOp { OP_READ, OP_INSERT, OP_UPDATE, OP_DELETE } RowOp;
 
+/* What to do about a change of the source's columns. Not every kind takes every word: config/drift.c. */
+typedef enum DriftWord { DRIFT_UNSET, DRIFT_APPLY, DRIFT_IGNORE, DRIFT_KEEP, DRIFT_FAIL, DRIFT_WORD_COUNT } DriftWord;
+typedef struct DriftPolicy {
+    DriftWord added, dropped, widened, narrowed, changed; /* UNSET: the default, which catalog/drift.h knows */
+} DriftPolicy;
+
 const char *sync_name(SyncMode sync);             /* "full_refresh" … */
 const char *write_name(WriteMode write);          /* "append" … */
 const char *guarantee_name(Guarantee guarantee);  /* "at_least_once" … */
@@ -33,6 +39,7 @@ const char *replay_name(Replay replay);           /* "exact", "superset" */
 const char *commit_style_name(CommitStyle style); /* "stage_and_apply" … */
 const char *scope_name(CommitScope scope);        /* "pipeline", "stream" */
 const char *row_op_name(RowOp op);                /* "read" … */
+const char *drift_word_name(DriftWord word);      /* "apply" …; UNSET is "unset" */
 
 bool sync_parse(const char *text, SyncMode *sync);
 bool write_parse(const char *text, WriteMode *write);

@@ -4,6 +4,7 @@
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/drift.h"
 
 #include <stdlib.h>
 
@@ -76,15 +77,30 @@ static void describe_streams(Attempt *attempt)
     }
 }
 
+/* What prepare() failed with goes before what fails here. */
+static bool keep_drift(Attempt *attempt, bool fit, Err *err)
+{
+    for (int i = 0; i < attempt->active_count; i++) {
+        Err bookkeeping;
+        int index = attempt->active[i];
+        if (!fit) drift_not_done(attempt->result, index);
+        if (drift_keep(attempt->state, attempt->pipeline, attempt->plan, attempt->result, index, fit, &bookkeeping))
+            continue;
+        if (fit) *err = bookkeeping;
+        return false;
+    }
+    return true;
+}
+
 static bool prepare_destination(Attempt *attempt, Err *err)
 {
     PrepareResult *results = arena_array(&attempt->arena, PrepareResult, attempt->active_count + 1);
     describe_streams(attempt);
     /* Waiting may have outlasted the lease, and half-built tables may be another run's by now. */
     if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, err)) return false;
-    if (!attempt->plan->destination_connector->destination->prepare(
-            attempt->destination, attempt->dest_streams, attempt->active_count, &attempt->arena, results, err))
-        return false;
+    bool fit = attempt->plan->destination_connector->destination->prepare(
+        attempt->destination, attempt->dest_streams, attempt->active_count, &attempt->arena, results, err);
+    if (!keep_drift(attempt, fit, err) || !fit) return false;
     for (int i = 0; i < attempt->active_count; i++)
         for (int j = 0; j < results[i].said_count; j++)
             log_info("%s: %s", attempt->streams[attempt->active[i]].plan->name, results[i].said[j]);

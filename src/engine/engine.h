@@ -25,6 +25,8 @@ typedef struct StreamResult {
     int64_t null_cursors;
     bool verified_empty;
     const char *range_lower, *range_upper; /* of incremental reads; or NULL */
+    DriftRecord *drifts;                   /* what was announced of its columns */
+    int drift_count;
 } StreamResult;
 
 typedef struct RunResult {

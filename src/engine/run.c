@@ -4,6 +4,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "engine/attempt.h"
+#include "engine/drift.h"
 #include "engine/heartbeat.h"
 
 #include <stdlib.h>
@@ -84,14 +85,28 @@ static bool plan_again(Run *run, PipelinePlan *plan, Err *err)
 {
     PlanInput input = *run->input;
     input.wait_us = run->file_wait_us;
-    if (!plan_pipeline(&input, run->pipeline, run->arena, plan, err)) return false;
-    if (plan->problem_count > 0) {
-        err_set(err, ERR_STATE_PLAN_CHANGED, "the plan has problems now: %s%s", plan->problems[0],
-                plan->problem_count > 1 ? " (and more)" : "");
-        err_fix(err, "openetl plan shows all of them; change the pipeline, then openetl apply");
-        return false;
-    }
-    return check_promises(run, plan, err);
+    input.last_read = drift_last_read;
+    input.last_read_context = run->state;
+    return plan_pipeline(&input, run->pipeline, run->arena, plan, err);
+}
+
+static bool check_problems(const PipelinePlan *plan, Err *err)
+{
+    if (plan->problem_count == 0) return true;
+    if (drift_refused(plan, err)) return false;
+    err_set(err, ERR_STATE_PLAN_CHANGED, "the plan has problems now: %s%s", plan->problems[0],
+            plan->problem_count > 1 ? " (and more)" : "");
+    err_fix(err, "openetl plan shows all of them; change the pipeline, then openetl apply");
+    return false;
+}
+
+/* What a policy refuses is announced and kept like what it lets pass. */
+static bool tell_drift(Run *run, const PipelinePlan *plan, Err *err)
+{
+    if (!drift_announce(run->state, run->pipeline->name, plan, run->result, run->arena, err)) return false;
+    for (int i = 0; plan->refused_count > 0 && i < plan->stream_count; i++)
+        if (!drift_keep(run->state, run->pipeline->name, plan, run->result, i, false, err)) return false;
+    return true;
 }
 
 static void start_results(Run *run, const PipelinePlan *plan)
@@ -165,10 +180,12 @@ static bool plan_and_run(Run *run, Attempt *attempt, Err *err)
 {
     PipelinePlan *plan = arena_new(run->arena, PipelinePlan);
     if (!plan_again(run, plan, err)) return false;
+    if (plan->problem_count > plan->refused_count) return check_problems(plan, err);
     if (run->result->streams == NULL)
         start_results(run, plan);
     else if (!keep_streams(run, plan, err))
         return false;
+    if (!tell_drift(run, plan, err) || !check_problems(plan, err) || !check_promises(run, plan, err)) return false;
     attempt->plan = plan;
     attempt->done = run->done;
     return plan->stream_count == 0 || attempt_run(attempt, err);

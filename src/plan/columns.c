@@ -17,7 +17,7 @@ static bool listed(const char *const *names, int count, const char *name)
     return false;
 }
 
-static bool is_excluded(const StreamPlan *stream, const char *column)
+bool stream_excludes(const StreamPlan *stream, const char *column)
 {
     return listed(stream->given->exclude, stream->given->exclude_count, column);
 }
@@ -99,7 +99,7 @@ static void set_schema(Draft *draft, StreamPlan *stream)
     check_given_columns(draft, stream);
     stream->schema.fields = arena_array(draft->arena, Field, table->column_count);
     for (int i = 0; i < table->column_count; i++) {
-        if (!is_excluded(stream, table->columns[i].name)) add_field(draft, stream, &table->columns[i]);
+        if (!stream_excludes(stream, table->columns[i].name)) add_field(draft, stream, &table->columns[i]);
     }
     if (table->column_count == 0) {
         draft_problem(draft, "%s.name: stream \"%s\" has no columns", stream->path, stream->name);
@@ -115,7 +115,7 @@ static void check_key_column(Draft *draft, const StreamPlan *stream, int index)
     const char *column = stream->key[index];
     const char *field = stream->given->key_count > 0 ? "key" : "columns.exclude";
     if (!check_column(draft, stream, field, column)) return;
-    if (is_excluded(stream, column)) {
+    if (stream_excludes(stream, column)) {
         draft_problem(draft, "%s.columns.exclude: column \"%s\" is in the key of stream \"%s\"", stream->path, column,
                       stream->name);
     }

@@ -15,8 +15,9 @@ typedef struct Draft {
     const PlanInput *input;
     Arena *arena;
     PipelinePlan *plan;
-    Catalog catalog; /* of the source: the tables named, or all of them */
-    Texts problems, warnings, notes;
+    Catalog catalog;   /* of the source: the tables named, or all of them */
+    Catalog last_read; /* of the source: the tables as the pipeline's last run read them */
+    Texts problems, warnings, notes, drift;
 } Draft;
 
 void texts_add(Texts *texts, const char *text, Arena *arena);
@@ -39,6 +40,13 @@ void stream_advise(Draft *draft, const StreamPlan *stream);
 /* target.c: names and limits of the destination; then its tables as they are (opens it, read-only). */
 void target_limits(Draft *draft);
 bool target_tables(Draft *draft, Err *err);
+/* drift.c: what changed since the pipeline's last run, and whether the policy lets the run go on. Reads last_read. */
+bool drift_load(Draft *draft, Err *err);
+/* `table`: the stream's, as it is. Adds problems, drift and notes; takes columns that are to be ignored out of the
+ * schema. */
+void stream_drift(Draft *draft, StreamPlan *stream, const DestTable *table, DriftStorage storage);
+/* columns.c */
+bool stream_excludes(const StreamPlan *stream, const char *column);
 /* owner.c: owners of positions; notes for streams whose stored position a change gives up. */
 void owners_set(Draft *draft);
 void owners_compare(Draft *draft, const Resource *stored);

@@ -63,6 +63,7 @@ static void put_pipeline(const Plan *plan, const PipelinePlan *pipeline, Buf *ou
     put_path(plan, pipeline->resource, version, out);
     put_job(pipeline->pipeline, out);
     put_streams(pipeline, out);
+    put_section("drift", pipeline->drift, pipeline->drift_count, out);
     put_section("notes", pipeline->notes, pipeline->note_count, out);
     put_section("warnings", pipeline->warnings, pipeline->warning_count, out);
     put_section("problems", pipeline->problems, pipeline->problem_count, out);
@@ -109,6 +110,26 @@ static json_t *detection_to_json(const StreamPlan *stream)
     return json;
 }
 
+static json_t *drift_to_json(const StreamPlan *stream)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < stream->drift_count; i++) {
+        const DriftChange *change = &stream->drift[i];
+        if (!drift_shown(change)) continue;
+        json_t *json = json_object();
+        set_text(json, "kind", drift_kind_name(change->kind));
+        set_text(json, "column", change->column);
+        set_text(json, "was", change->was);
+        set_text(json, "from", change->from);
+        set_text(json, "to", change->to);
+        set_text(json, "stored", change->stored);
+        json_object_set_new(json, "at_source", json_boolean(change->at_source));
+        set_text(json, "outcome", drift_outcome_name(change->outcome));
+        json_array_append_new(array, json);
+    }
+    return array;
+}
+
 static json_t *stream_to_json(const StreamPlan *stream)
 {
     json_t *json = json_object();
@@ -123,6 +144,7 @@ static json_t *stream_to_json(const StreamPlan *stream)
     json_object_set_new(json, "key", texts_to_json(stream->key, stream->key_count));
     set_text(json, "cursor", stream->cursor);
     json_object_set_new(json, "detection", detection_to_json(stream));
+    json_object_set_new(json, "drift", drift_to_json(stream));
     return json;
 }
 

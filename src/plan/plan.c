@@ -137,6 +137,8 @@ bool plan_pipeline(const PlanInput *input, const Resource *pipeline, Arena *aren
     plan->problem_count = draft.problems.count;
     plan->warnings = draft.warnings.items;
     plan->warning_count = draft.warnings.count;
+    plan->drift = draft.drift.items;
+    plan->drift_count = draft.drift.count;
     plan->notes = draft.notes.items;
     plan->note_count = draft.notes.count;
     return true;

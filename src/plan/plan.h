@@ -38,6 +38,10 @@ typedef struct StreamPlan {
     int64_t chunk_rows;       /* rows a statement at most; 0: as the source sees fit */
     int64_t max_statement_us; /* no statement at the source runs longer, as far as it can be cut */
     int64_t max_rows_per_second;
+    DriftPolicy on_drift; /* the stream's words over the pipeline's */
+    DriftChange *drift;   /* where source, stream and table differ, also where nothing follows from it */
+    int drift_count;
+    const char *target; /* the table as messages name it: "shop.orders" */
 } StreamPlan;
 
 typedef struct ResourceChange {
@@ -62,6 +66,11 @@ typedef struct PipelinePlan {
     int warning_count;
     const char **notes; /* how types travel, drift to be applied, positions kept or not: shown under "notes:" */
     int note_count;
+    const char **drift; /* what changed at the source, and what becomes of it: "orders: added: note utf8; …" */
+    int drift_count;
+    /* The first change that a policy refuses: it is among the problems too. NULL: none. */
+    const DriftRefusal *refused;
+    int refused_count;
     const char **problems; /* "delivery.require: stream "orders" gets …" */
     int problem_count;
 } PipelinePlan;
@@ -87,6 +96,9 @@ typedef struct PlanInput {
     int64_t wait_us; /* for a source or destination file that another process holds, then SOURCE_CONNECT or DEST_BUSY;
                       * PLAN_DONT_WAIT (plan, apply): not at all, and a busy destination is a note */
     Stop *stop;
+    /* The source's tables as the pipeline's last run read them, which tells what changed; NULL: not known. */
+    bool (*last_read)(void *context, const char *pipeline, Arena *arena, Catalog *catalog, Err *err);
+    void *last_read_context;
 } PlanInput;
 
 /* Opens the source (and, where it exists, the destination read-only), discovers the streams' tables and plans each

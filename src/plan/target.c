@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { OWN_COLUMNS = 5, TYPE_TEXT_BYTES = 128 };
+enum { OWN_COLUMNS = 5 };
 static const char OWN_PREFIX[] = "_openetl_";
 
 /* ---- names and limits -------------------------------------------------------------------------------------------- */
@@ -95,27 +95,6 @@ void target_limits(Draft *draft)
 
 /* ---- the tables as they are -------------------------------------------------------------------------------------- */
 
-static void note_drift(Draft *draft, const StreamPlan *stream, const Drift *drift)
-{
-    const char *target = draft_target(draft, stream);
-    for (int i = 0; i < drift->count; i++) {
-        const DriftAction *action = &drift->actions[i];
-        char type[TYPE_TEXT_BYTES];
-        type_format(&action->field->type, type, sizeof(type));
-        if (action->kind == DRIFT_ADD) {
-            draft_note(draft, "%s: column %s %s would be added to %s", stream->name, action->field->name, type, target);
-        } else {
-            draft_note(draft, "%s: column %s of %s would be %s from %s to %s", stream->name, action->field->name,
-                       target, action->kind == DRIFT_WIDEN ? "widened" : "changed, as the table is empty,",
-                       action->stored, type);
-        }
-    }
-    for (int i = 0; i < drift->kept_count; i++) {
-        draft_note(draft, "%s: column %s of %s isn't read; it is kept, and new rows are NULL there", stream->name,
-                   drift->kept[i], target);
-    }
-}
-
 static Type list_as_json(const Type *type)
 {
     return type->id == TYPE_LIST ? (Type){.id = TYPE_JSON} : *type;
@@ -127,7 +106,7 @@ static DriftStorage storage_of(const Connector *connector)
     return connector->capabilities.lists ? NULL : list_as_json;
 }
 
-static bool check_table(Draft *draft, Session *session, const StreamPlan *stream, Err *err)
+static bool check_table(Draft *draft, Session *session, StreamPlan *stream, Err *err)
 {
     const Connector *connector = draft->plan->destination_connector;
     DestStream target = {
@@ -142,18 +121,17 @@ static bool check_table(Draft *draft, Session *session, const StreamPlan *stream
         .collapse = stream->decision.collapse,
     };
     DestTable table = {0};
-    if (!connector->destination->inspect(session, &target, draft->arena, &table, err)) return false;
-    /* Overwrite builds a new table, so only what it would replace matters. */
-    Schema none = {0};
-    const Schema *schema = stream->write == WRITE_OVERWRITE ? &none : &stream->schema;
-    Drift drift;
-    Err why;
-    if (!drift_check(&table, draft_target(draft, stream), schema, storage_of(connector),
-                     connector->capabilities.fold_case, draft->arena, &drift, &why)) {
-        draft_problem(draft, "%s: %s; %s", table_path(draft, stream), why.message, why.fix);
-    } else if (stream->write != WRITE_OVERWRITE) {
-        note_drift(draft, stream, &drift);
+    if (!connector->destination->inspect(session, &target, draft->arena, &table, err)) {
+        if (err->code != ERR_DEST_SCHEMA) return false;
+        draft_problem(draft, "%s: %s; %s", table_path(draft, stream), err->message, err->fix);
+        return true;
     }
+    Err why;
+    stream->target = draft_target(draft, stream);
+    if (drift_check_own(&table, stream->target, &why))
+        stream_drift(draft, stream, &table, storage_of(connector));
+    else
+        draft_problem(draft, "%s: %s; %s", table_path(draft, stream), why.message, why.fix);
     return true;
 }
 
@@ -163,6 +141,7 @@ static bool check_tables(Draft *draft, Session *session, Err *err)
     if (!plan->destination_connector->ops->identity(session, draft->arena, &plan->destination_identity, err)) {
         return false;
     }
+    if (!drift_load(draft, err)) return false;
     for (int i = 0; i < plan->stream_count; i++) {
         if (plan->streams[i].source == NULL) continue;
         if (!check_table(draft, session, &plan->streams[i], err)) return false;

@@ -1,5 +1,6 @@
 #include "report/run_report.h"
 
+#include "engine/drift.h"
 #include "report/table.h"
 
 /* ---- one run ---- */
@@ -32,6 +33,20 @@ static const char *stream_label(const StreamResult *stream, Arena *arena)
     return arena_printf(arena, "%s -> %s", stream->name, stream->table);
 }
 
+/* Old changes that still stand say since when. */
+static void put_drift(const RunResult *result, Arena *arena, Buf *out)
+{
+    bool titled = false;
+    for (int i = 0; i < result->stream_count; i++) {
+        for (int j = 0; j < result->streams[i].drift_count; j++) {
+            const DriftRecord *drift = &result->streams[i].drifts[j];
+            if (!titled) buf_puts(out, "  drift:\n");
+            titled = true;
+            drift_line_put(drift, strcmp(drift->first_run_id, result->run_id) == 0, arena, out);
+        }
+    }
+}
+
 void run_summary_print(const char *pipeline, const RunResult *result, const Err *failure, Arena *arena, Buf *out)
 {
     static const TableColumn COLUMNS[] = {{"stream", ALIGN_LEFT},   {"read", ALIGN_RIGHT},    {"inserted", ALIGN_RIGHT},
@@ -57,6 +72,30 @@ void run_summary_print(const char *pipeline, const RunResult *result, const Err 
         table_cell(&table, stream_notes(stream, arena));
     }
     table_print(&table, "  ", true, false, out);
+    put_drift(result, arena, out);
+}
+
+void drift_line_put(const DriftRecord *drift, bool is_new, Arena *arena, Buf *out)
+{
+    const char *since = is_new ? "" : arena_printf(arena, " (since %s)", text_time(drift->first_seen_at_us, arena));
+    buf_printf(out, "    %s: %s; %s%s\n", drift->stream, drift_record_text(drift, arena), drift->done, since);
+}
+
+json_t *drift_record_json(const DriftRecord *drift)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "stream", json_shown(drift->stream));
+    json_object_set_new(object, "kind", json_shown(drift->kind));
+    json_object_set_new(object, "column", json_shown(drift->column));
+    json_object_set_new(object, "was", json_shown(drift->was));
+    json_object_set_new(object, "from", json_shown(drift->from));
+    json_object_set_new(object, "to", json_shown(drift->to));
+    json_object_set_new(object, "outcome", json_shown(drift->outcome));
+    json_object_set_new(object, "done", json_shown(drift->done));
+    json_object_set_new(object, "new", json_boolean(strcmp(drift->run_id, drift->first_run_id) == 0));
+    json_object_set_new(object, "first_seen_at", json_time(drift->first_seen_at_us));
+    json_object_set_new(object, "first_run_id", json_shown(drift->first_run_id));
+    return object;
 }
 
 static json_t *stream_json(const StreamResult *stream)
@@ -73,6 +112,10 @@ static json_t *stream_json(const StreamResult *stream)
     json_object_set_new(object, "verified_empty", json_boolean(stream->verified_empty));
     json_object_set_new(object, "range_lower", json_shown(stream->range_lower));
     json_object_set_new(object, "range_upper", json_shown(stream->range_upper));
+    json_t *drifts = json_array();
+    for (int i = 0; i < stream->drift_count; i++)
+        json_array_append_new(drifts, drift_record_json(&stream->drifts[i]));
+    json_object_set_new(object, "drift", drifts);
     return object;
 }
 

@@ -10,6 +10,10 @@
 void run_summary_print(const char *pipeline, const RunResult *result, const Err *failure, Arena *arena, Buf *out);
 json_t *run_summary_json(const char *pipeline, const RunResult *result, const Err *failure);
 
+/* "    orders: dropped: note utf8; shop.orders keeps the column, NULL in new rows (since …)" and a line's end. */
+void drift_line_put(const DriftRecord *drift, bool is_new, Arena *arena, Buf *out);
+json_t *drift_record_json(const DriftRecord *drift);
+
 /* The run log, newest first. */
 void runs_print(const RunList *runs, int64_t now_us, bool color, Arena *arena, Buf *out);
 json_t *runs_json(const RunList *runs);

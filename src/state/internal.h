@@ -54,7 +54,7 @@ struct State {
     pthread_mutex_t mutex;
 };
 
-enum { STATE_SCHEMA_VERSION = 4, STATE_APPLICATION_ID = 0x6f657431 /* "oet1" */ };
+enum { STATE_SCHEMA_VERSION = 5, STATE_APPLICATION_ID = 0x6f657431 /* "oet1" */ };
 /* migration i brings schema version i to i + 1; STATE_SCHEMA_VERSION of them (schema.c) */
 extern const char *const STATE_MIGRATIONS[];
 
@@ -127,6 +127,9 @@ bool query_clock(State *state, int64_t *us, Err *err);
 bool state_corrupt(State *state, const char *table, const char *what, Err *err);
 /* Text that may have been cut within a character, as valid UTF-8. */
 const char *text_whole(const char *text, Arena *arena);
+
+/* JSON that lies in `table`, until the arena's end; NULL with STATE_CORRUPT (resources.c). */
+json_t *stored_json(State *state, const char *table, const char *text, Arena *arena, Err *err);
 
 /* ---- the file (create.c) ---- */
 /* Makes the store's file at `path`, whole, where there is none: other processes see no file or a complete one. */

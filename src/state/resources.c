@@ -9,7 +9,7 @@ static void release_json(void *json)
     json_decref(json);
 }
 
-static json_t *load_json(State *state, const char *table, const char *text, Arena *arena, Err *err)
+json_t *stored_json(State *state, const char *table, const char *text, Arena *arena, Err *err)
 {
     json_error_t error;
     json_t *json = json_loads(text == NULL ? "" : text, JSON_DECODE_ANY, &error);
@@ -23,7 +23,7 @@ static json_t *load_json(State *state, const char *table, const char *text, Aren
 static bool read_resource(State *state, const Query *query, Arena *arena, Resource *resource, Err *err)
 {
     const char *kind = query_text(query, 0, arena), *name = query_text(query, 1, arena);
-    json_t *json = load_json(state, "resources", query_text(query, 2, arena), arena, err);
+    json_t *json = stored_json(state, "resources", query_text(query, 2, arena), arena, err);
     bool ok = json != NULL && resource_from_json(json, arena, resource, err);
     if (!ok) err_at(err, "stored %s %s", kind, name);
     return ok;
@@ -109,7 +109,7 @@ bool state_applied_at(State *state, ResourceKind kind, const char *name, int64_t
 static bool read_table(State *state, Query *query, Arena *arena, CatalogTable *table, Err *err)
 {
     Catalog one = {0};
-    json_t *json = load_json(state, "catalog_tables", query_text(query, 1, arena), arena, err);
+    json_t *json = stored_json(state, "catalog_tables", query_text(query, 1, arena), arena, err);
     if (json == NULL) return false;
     if (!catalog_from_json(json, arena, &one, err)) {
         err_at(err, "stored catalog, %s", query_text(query, 0, arena));

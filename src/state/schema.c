@@ -77,4 +77,17 @@ static const char V4[] =
     " skipped INTEGER NOT NULL, extra INTEGER NOT NULL, different INTEGER NOT NULL,"
     " PRIMARY KEY (workspace, pipeline, stream)) WITHOUT ROWID;";
 
-const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4};
+/* Schema drift: what each run saw, and the source's tables as the last run of a pipeline read them. */
+static const char V5[] = "CREATE TABLE drifts ("
+                         " workspace TEXT NOT NULL, run_id TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL,"
+                         " kind TEXT NOT NULL, column_name TEXT NOT NULL, was_name TEXT, from_type TEXT, to_type TEXT,"
+                         " outcome TEXT NOT NULL, done TEXT NOT NULL,"
+                         " first_seen_at TEXT NOT NULL, first_run_id TEXT NOT NULL,"
+                         " PRIMARY KEY (workspace, run_id, pipeline, stream, kind, column_name)) WITHOUT ROWID;"
+                         "CREATE INDEX drifts_of_stream ON drifts (workspace, pipeline, stream, run_id);"
+                         "CREATE TABLE last_reads ("
+                         " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, run_id TEXT NOT NULL,"
+                         " definition TEXT NOT NULL, read_at TEXT NOT NULL,"
+                         " PRIMARY KEY (workspace, pipeline, stream)) WITHOUT ROWID;";
+
+const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4, V5};

@@ -48,6 +48,36 @@ bool state_promises_put(State *state, const char *pipeline, const char *const *s
 bool state_promise_get(State *state, const char *pipeline, const char *stream, bool *found, Guarantee *guarantee,
                        Err *err);
 
+/* ---- schema drift ---- */
+/* One change of a source's columns as a run announced it: a new one, or one that stands since an earlier run. */
+typedef struct DriftRecord {
+    const char *run_id, *pipeline, *stream;
+    const char *kind;      /* drift_kind_name */
+    const char *column;    /* the new name where it was renamed */
+    const char *was;       /* the old name, or NULL */
+    const char *from, *to; /* types, or NULL */
+    const char *outcome;   /* drift_outcome_name */
+    const char *done;      /* what became of it, as text */
+    int64_t first_seen_at_us;
+    const char *first_run_id;
+} DriftRecord;
+
+typedef struct DriftList {
+    DriftRecord *items;
+    int count;
+} DriftList;
+
+/* In one transaction, in place of what the same run said of the same columns. `last` (may be NULL): a table the run
+ * goes on with, as it was read: what the pipeline's next run compares with. */
+bool state_drifts_put(State *state, const char *run_id, const char *pipeline, const DriftRecord *records, int count,
+                      const CatalogTable *last, Err *err);
+/* What a run announced, by stream. */
+bool state_drifts(State *state, const char *run_id, Arena *arena, DriftList *list, Err *err);
+/* Newest first: what the last run that went on with a stream said of it, and what later runs were refused for. */
+bool state_drifts_standing(State *state, const char *pipeline, Arena *arena, DriftList *list, Err *err);
+/* The tables as the pipeline's last runs read them. */
+bool state_last_read(State *state, const char *pipeline, Arena *arena, Catalog *catalog, Err *err);
+
 /* ---- leases ---- */
 typedef struct Lease {
     const char *pipeline;

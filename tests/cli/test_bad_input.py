@@ -49,7 +49,7 @@ RESOURCE_FAULTS = {
     "unknown field": (
         "{ name: orders, sync: incremental, curser: updated_at }",
         "openetl: RESOURCE_INVALID: f.yaml:18:44: spec.source.streams[0].curser: unknown field; did you mean \"cursor\"?\n"
-        "  fix: valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read\n",
+        "  fix: valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, onDrift\n",
     ),
     "duplicate key": (
         "{ name: orders, name: visits }",
@@ -202,7 +202,7 @@ def test_a_dropped_source_column_is_announced_and_kept(run, shop, tmp_path):
     with sqlite3.connect(tmp_path / "shop.db") as db:
         db.execute("alter table orders drop column payload")
     done = run("run", "p").ok()
-    assert "orders: kept column payload, which the stream no longer has: new rows have NULL in it" in done.stderr
+    assert "orders: drift: dropped: payload json; shop.orders keeps payload, NULL in new rows" in done.stderr
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         assert sorted(db.execute("select payload from shop.orders").fetchall(), key=str) == [("{}",), (None,)]
 

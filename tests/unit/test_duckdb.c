@@ -533,7 +533,7 @@ static void drift_adds_widens_and_keeps(void **state)
     stream.key = KEY;
     open_session(f, ROLE_DESTINATION);
     PrepareResult result = prepare_one(f, &stream);
-    assert_int_equal(result.said_count, 4);
+    assert_int_equal(result.said_count, 3);
     assert_ok(f, stage_rows(f, &stream, 2, 1, ROWS("2.125", "3000000000", "2024-01-01 00:00:00")));
     assert_ok(f, commit_one(f, &stream, 2, 1, false, NULL));
     assert_string_equal(ask(f, "select id, note, amount, seen from shop.orders order by id"),
@@ -542,8 +542,7 @@ static void drift_adds_widens_and_keeps(void **state)
     stream.schema = schema_of(f, "id int16; amount decimal(8, 1)");
     open_session(f, ROLE_DESTINATION);
     result = prepare_one(f, &stream);
-    for (int i = 0; i < result.said_count; i++)
-        assert_has(result.said[i], "kept column");
+    assert_int_equal(result.said_count, 0);
     stream.key = ID_KEY;
     assert_ok(f, stage_rows(f, &stream, 3, 1, ROWS("-5", "3.5")));
     assert_ok(f, commit_one(f, &stream, 3, 1, false, NULL));

@@ -303,10 +303,10 @@ static void test_warnings(void **state)
 /* ---- the destination as it is ------------------------------------------------------------------------------------ */
 
 static CatalogColumn stored_columns[] = {
-    {.name = "id", .type = {.id = TYPE_INT32}},
-    {.name = "status", .type = {.id = TYPE_UTF8}},
-    {.name = "old", .type = {.id = TYPE_UTF8}},
-    {.name = "updated_at", .type = {.id = TYPE_TIMESTAMPTZ}},
+    {.name = "id", .type = {.id = TYPE_INT32}, .nullable = true},
+    {.name = "status", .type = {.id = TYPE_UTF8}, .nullable = true},
+    {.name = "old", .type = {.id = TYPE_UTF8}, .nullable = true},
+    {.name = "updated_at", .type = {.id = TYPE_TIMESTAMPTZ}, .nullable = true},
 };
 
 static void store_table(void)
@@ -328,11 +328,13 @@ static void test_drift(void **state)
     store_table();
     PipelinePlan *plan = plan_streams_of(ORDERS, "namespace: shop");
     assert_string_equal(problems_of(plan), "");
-    assert_string_equal(notes_of(plan),
-                        "orders: column id of shop.orders would be widened from int32 to int64\n"
-                        "orders: column amount decimal(10, 2) would be added to shop.orders\n"
-                        "orders: column old of shop.orders isn't read; it is kept, and new rows are NULL "
-                        "there\n");
+    assert_int_equal(plan->drift_count, 2);
+    assert_string_equal(plan->drift[0],
+                        "orders: widened: id int32 -> int64; shop.orders takes the new type, its values stay");
+    assert_string_equal(plan->drift[1],
+                        "orders: added: amount decimal(10, 2); shop.orders gets the column, NULL in the rows it has");
+    assert_string_equal(notes_of(plan), "orders: column old of shop.orders isn't read; it is kept, and new rows are "
+                                        "NULL there\n");
 }
 
 static void test_drift_refused(void **state)
@@ -342,8 +344,8 @@ static void test_drift_refused(void **state)
     stored_columns[3].type.id = TYPE_UTF8;
     PipelinePlan *plan = plan_streams_of(ORDERS, "");
     expect_says(problems_of(plan),
-                "spec.source.streams[0].name: table orders cannot hold the stream: column "
-                "\"updated_at\" is utf8, which cannot hold timestamp[us, tz=UTC]; change the column");
+                "spec.source.streams[0]: stream \"orders\": column updated_at is timestamp[us, tz=UTC], which utf8 "
+                "of orders cannot hold; read it as before");
     /* Overwrite makes the table anew. */
     assert_string_equal(problems_of(plan_streams_of("[{ name: orders, write: overwrite }]", "")), "");
     stored_columns[3].type.id = TYPE_TIMESTAMPTZ;

@@ -46,9 +46,11 @@ static void unknown_fields(void **state)
     (void)state;
     static const Case CASES[] = {
         {PIPELINE STREAM "        curser: updated_at\n", S0 "curser: unknown field; did you mean \"cursor\"?",
-         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read"},
+         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
+         "onDrift"},
         {PIPELINE STREAM "        primary_key: [id]\n", S0 "primary_key: unknown field",
-         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read"},
+         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
+         "onDrift"},
         {PIPELINE STREAM "        columns: { only: [a] }\n",
          "f.yaml:9:20: spec.source.streams[0].columns.only: unknown field", "valid fields here: exclude, types"},
         {PIPELINE ENDS "  delivery: { commit: { maxbytes: 1GB } }\n",
@@ -65,7 +67,8 @@ static void unknown_fields(void **state)
          "valid fields here: apiVersion, kind, metadata, spec"},
         {"\"\": 1\n", "f.yaml:1:1: [\"\"]: unknown field", "valid fields here: apiVersion, kind, metadata, spec"},
         {PIPELINE STREAM "        <<: {}\n", "f.yaml:9:9: spec.source.streams[0][\"<<\"]: unknown field",
-         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read"},
+         "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
+         "onDrift"},
     };
     CHECK(CASES);
 }
@@ -273,8 +276,17 @@ static void not_available_yet(void **state)
          "take it out: full_refresh and incremental reads do not see deletes in this version"},
         {PIPELINE STREAM "        snapshot: never\n", S0 "snapshot: not available in this version",
          "take it out: it belongs to sync: cdc"},
-        {PIPELINE STREAM "        onDrift: { added: apply }\n", S0 "onDrift: not available in this version",
-         "take the field out"},
+        {PIPELINE STREAM "        onDrift: { added: keep }\n",
+         "f.yaml:9:27: spec.source.streams[0].onDrift.added: expected apply, ignore or fail, found the text \"keep\"",
+         "write one of: apply, ignore, fail"},
+        {PIPELINE STREAM "        onDrift: { narrowed: kep }\n",
+         "f.yaml:9:30: spec.source.streams[0].onDrift.narrowed: expected keep or fail, found the text \"kep\"; did you "
+         "mean "
+         "\"keep\"?",
+         "write one of: keep, fail"},
+        {PIPELINE STREAM "        onDrift: { narowed: keep }\n",
+         "f.yaml:9:20: spec.source.streams[0].onDrift.narowed: unknown field; did you mean \"narrowed\"?",
+         "valid fields here: added, dropped, widened, narrowed, changed"},
         {PIPELINE STREAM "        checks: []\n", S0 "checks: not available in this version", "take the field out"},
         {PIPELINE STREAM "        alerts: []\n", S0 "alerts: not available in this version", "take the field out"},
         {PIPELINE STREAM "        read: { replica: r }\n",
@@ -292,8 +304,9 @@ static void not_available_yet(void **state)
         {PIPELINE "  destination: { ref: b, layout: direct }\n",
          "f.yaml:5:26: spec.destination.layout: not available in this version",
          "take it out: tables are written directly in this version"},
-        {PIPELINE ENDS "  onDrift: {}\n", "f.yaml:7:3: spec.onDrift: not available in this version",
-         "take the field out"},
+        {PIPELINE ENDS "  onDrift: { widened: ignore }\n",
+         "f.yaml:7:23: spec.onDrift.widened: expected apply or fail, found the text \"ignore\"",
+         "write one of: apply, fail"},
         {PIPELINE ENDS "  checks: { reconcil: { every: 1h } }\n",
          "f.yaml:7:13: spec.checks.reconcil: unknown field; did you mean \"reconcile\"?",
          "valid fields here: reconcile"},
@@ -602,7 +615,7 @@ static void the_second_document(void **state)
     static const Case CASES[] = {
         {CONNECTION "  connector: x\n---\n" PIPELINE ENDS "  jobs: {}\n",
          "f.yaml:13:3: spec.jobs: unknown field; did you mean \"job\"?",
-         "valid fields here: schedule, source, destination, delivery, job, checks, alerts"},
+         "valid fields here: schedule, source, destination, delivery, job, onDrift, checks, alerts"},
     };
     CHECK(CASES);
 }

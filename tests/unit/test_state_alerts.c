@@ -300,6 +300,8 @@ static void test_from_version_1(void **slot)
     sql(fix, "DROP TABLE stream_reads");
     sql(fix, "DROP TABLE audits");
     sql(fix, "DROP TABLE reconciles");
+    sql(fix, "DROP TABLE drifts");
+    sql(fix, "DROP TABLE last_reads");
     set_version(fix, 1);
     expect_refused(fix, true, ERR_STATE_OPEN, "schema version 1");
     fix->state = open_store(fix, "default", false);

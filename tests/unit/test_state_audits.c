@@ -74,6 +74,8 @@ static void test_from_version_2(void **slot)
     state_close(open_store(fix, "default", false));
     sql(fix, "DROP TABLE audits");
     sql(fix, "DROP TABLE reconciles");
+    sql(fix, "DROP TABLE drifts");
+    sql(fix, "DROP TABLE last_reads");
     set_version(fix, 2);
     fix->state = open_store(fix, "default", false);
     must(state_audit_put(fix->state, &FIRST, &fix->err), &fix->err);

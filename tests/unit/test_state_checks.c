@@ -53,6 +53,8 @@ static void test_from_version_3(void **slot)
     Fixture *fix = *slot;
     state_close(open_store(fix, "default", false));
     sql(fix, "DROP TABLE reconciles");
+    sql(fix, "DROP TABLE drifts");
+    sql(fix, "DROP TABLE last_reads");
     set_version(fix, 3);
     fix->state = open_store(fix, "default", false);
     ReconcileRecord record = record_of("orders", 1);

@@ -64,4 +64,20 @@ static inline const char *duck_schema(const char *namespace_)
     return namespace_ == NULL ? DEFAULT_SCHEMA : namespace_;
 }
 
+/* ---- write_views.c */
+
+typedef struct DuckView {
+    const char *schema, *name, *sql;
+} DuckView;
+
+typedef struct DuckViews {
+    DuckView *items;
+    int count;
+} DuckViews;
+
+/* The views that can be read now. */
+bool duck_views_find(DuckSession *session, Arena *arena, DuckViews *views, Err *err);
+/* DEST_SCHEMA when one of them cannot any more, since `table` was altered. */
+bool duck_views_check(DuckSession *session, const DuckViews *views, const char *table, Err *err);
+
 #endif

@@ -100,12 +100,12 @@ static bool inspect_columns(DuckSession *session, const char *schema, const char
                             Err *err)
 {
     DuckRows rows;
-    if (!duck_query(
-            session,
-            "SELECT column_name, data_type, CAST(is_nullable AS VARCHAR) FROM duckdb_columns() WHERE database_name = "
-            "current_database() AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2) "
-            "ORDER BY column_index",
-            (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
+    if (!duck_query(session,
+                    "SELECT column_name, data_type, CAST(is_nullable OR column_default IS NOT NULL AS VARCHAR) FROM "
+                    "duckdb_columns() WHERE database_name = "
+                    "current_database() AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2) "
+                    "ORDER BY column_index",
+                    (const char *[]){schema, name}, 2, arena, &rows, NULL, err))
         return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
@@ -236,13 +236,21 @@ static bool apply_drift(DuckSession *session, const DuckTarget *target, const De
 {
     Drift drift;
     if (!drift_check(table, target->into, target->stream->schema, NULL, true, arena, &drift, err)) return false;
-    result->said = arena_array(arena, const char *, drift.count + drift.kept_count);
-    for (int i = 0; i < drift.count; i++)
-        if (!do_action(session, target, &drift.actions[i], arena, result, err)) return false;
-    for (int i = 0; i < drift.kept_count; i++)
-        say(result, arena_printf(arena, "kept column %s, which the stream no longer has: new rows have NULL in it",
-                                 drift.kept[i]));
-    return add_op_columns(session, target, table, err);
+    result->said = arena_array(arena, const char *, drift.count);
+    DuckViews views = {0};
+    if (drift.count > 0 && !duck_views_find(session, arena, &views, err)) return false;
+    for (int i = 0; i < drift.count; i++) {
+        if (do_action(session, target, &drift.actions[i], arena, result, err)) continue;
+        if (err->code == ERR_DEST_WRITE) {
+            err->code = ERR_DEST_SCHEMA;
+            err_fix(err,
+                    "drop what depends on the column (an index, a constraint), run again and make it anew, or write "
+                    "to another table (as: …)");
+        }
+        err_at(err, "column %s", drift.actions[i].field->name);
+        return false;
+    }
+    return add_op_columns(session, target, table, err) && duck_views_check(session, &views, target->into, err);
 }
 
 /* ---- prepare ----------------------------------------------------------------------------------------------------- */

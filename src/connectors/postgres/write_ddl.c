@@ -187,12 +187,8 @@ bool pg_write_align(PgSession *session, const DestStream *stream, const char *sc
                                                             action->kind == DRIFT_RETYPE, said, err);
         if (!ok) return false;
     }
-    if (!widen_varchar(session, stream, schema, table, &found->dest, said, err) ||
-        !add_own(session, stream, schema, table, &found->dest, said, err))
-        return false;
-    for (int i = 0; i < drift.kept_count; i++)
-        pg_said_add(said, "kept column %s, which the stream does not have", drift.kept[i]);
-    return true;
+    return widen_varchar(session, stream, schema, table, &found->dest, said, err) &&
+           add_own(session, stream, schema, table, &found->dest, said, err);
 }
 
 /* ---- indexes ----------------------------------------------------------------------------------------------------- */
@@ -255,9 +251,12 @@ static bool index_fail(const PgTarget *target, const PGresult *result, const cha
                 "find them with SELECT %s, count(*) FROM %s.%s GROUP BY %s HAVING count(*) > 1, and keep one row a key",
                 columns, target->schema, target->into, columns);
     } else if (pg_write_state_is(result, "42P07")) {
-        err_set(err, ERR_DEST_SCHEMA, "index \"%s\" exists but is not a unique index on (%s): the stream's key changed",
-                name, columns);
-        err_fix(err, "DROP INDEX %s.\"%s\", or write to another table (as: …)", target->schema, name);
+        err_set(err, ERR_DEST_SCHEMA,
+                "index \"%s\" exists but is not the one needed on (%s) of \"%s\": it belongs to another table, or the "
+                "stream's key changed",
+                name, columns, target->into);
+        err_fix(err, "DROP INDEX %s.\"%s\" (or give it another name), or write to another table (as: …)",
+                target->schema, name);
     } else {
         return false;
     }

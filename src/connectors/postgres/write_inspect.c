@@ -61,16 +61,12 @@ static bool column_refused(const char *table, const char *column, const char *na
     return false;
 }
 
-/* Whether the stream can write the column, and need not when it does not know it. */
+/* Whether the stream can write the column. */
 static bool check_column(const char *table, const DestStream *stream, const PGresult *rows, int row, bool storable,
                          Err *err)
 {
     const char *name = PQgetvalue(rows, row, NAME), *native = PQgetvalue(rows, row, NATIVE);
-    if (schema_find(stream->schema, name) < 0) {
-        if (!truth(rows, row, NOT_NULL) || truth(rows, row, HAS_DEFAULT)) return true;
-        return column_refused(table, name, native, "it is NOT NULL without a default, and the stream does not have it",
-                              err);
-    }
+    if (schema_find(stream->schema, name) < 0) return true; /* drift_check() knows whether it may be left out */
     if (truth(rows, row, GENERATED)) return column_refused(table, name, native, "it is a generated column", err);
     if (!storable) return column_refused(table, name, native, "rows cannot be written to this type unchanged", err);
     return true;
@@ -92,7 +88,7 @@ static bool read_column(const char *table, const DestStream *stream, const PGres
         .name = arena_strdup(arena, name),
         .type = storable ? type : (Type){.id = TYPE_UTF8},
         .native = arena_strdup(arena, PQgetvalue(rows, row, NATIVE)),
-        .nullable = !truth(rows, row, NOT_NULL),
+        .nullable = !truth(rows, row, NOT_NULL) || truth(rows, row, HAS_DEFAULT),
         .generated = truth(rows, row, GENERATED),
     };
     return true;
