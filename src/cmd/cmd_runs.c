@@ -1,5 +1,8 @@
+#include "base/clock.h"
 #include "cmd/common.h"
 #include "report/run_report.h"
+
+#include <limits.h>
 #include "tasks/alerts.h"
 
 enum { LIMIT_DEFAULT = 50 };
@@ -43,12 +46,66 @@ static bool check_name(Invocation *invocation, State *state, const RunsQuery *qu
     return resource_require(stored, RESOURCE_PIPELINE, query->pipeline, invocation->arena, &pipeline, err);
 }
 
+/* ---- one run ---- */
+
+/* 26 characters of a ULID; a pipeline's name has no capitals. */
+static bool is_run_id(const char *name)
+{
+    return name != NULL && strlen(name) == 26 && strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == 26;
+}
+
+static bool find_run(Invocation *invocation, State *state, const char *run_id, RunList *runs, Err *err)
+{
+    if (!state_runs(state, NULL, 0, INT64_MAX, INT_MAX, invocation->arena, runs, err)) return false;
+    int count = 0;
+    for (int i = 0; i < runs->count; i++)
+        if (strcmp(runs->items[i].run_id, run_id) == 0) runs->items[count++] = runs->items[i];
+    runs->count = count;
+    if (count > 0) return true;
+    err_set(err, ERR_RESOURCE_NOT_FOUND, "there is no run %s in the run log", run_id);
+    err_fix(err, "openetl runs lists the newest");
+    return false;
+}
+
+/* Its attempts, and what it announced of the source's columns. */
+static int one_run(Invocation *invocation, State *state, const char *run_id)
+{
+    Err err;
+    RunList runs;
+    DriftList drifts;
+    if (!find_run(invocation, state, run_id, &runs, &err) ||
+        !state_drifts(state, run_id, invocation->arena, &drifts, &err))
+        return command_fail(invocation, &err);
+    if (wants_json(invocation)) {
+        json_t *answer = runs_json(&runs), *list = json_array();
+        for (int i = 0; i < drifts.count; i++)
+            json_array_append_new(list, drift_record_json(&drifts.items[i]));
+        json_object_set_new(answer, "drift", list);
+        answer_json(invocation, answer);
+        return ANSWER_DONE;
+    }
+    Buf out;
+    buf_init(&out, ANSWER_MAX_BYTES);
+    runs_print(&runs, clock_wall_us(), invocation->settings.color, invocation->arena, &out);
+    if (drifts.count > 0) buf_puts(&out, "\n  drift:\n");
+    for (int i = 0; i < drifts.count; i++) {
+        bool is_new = strcmp(drifts.items[i].first_run_id, run_id) == 0;
+        drift_line_put(&drifts.items[i], is_new, invocation->arena, &out);
+    }
+    answer_text(invocation, &out);
+    return ANSWER_DONE;
+}
+
 static int runs_run(Invocation *invocation)
 {
     Err err;
     State *state;
     RunsQuery query;
     RunList runs;
+    if (invocation->arg_count > 0 && is_run_id(invocation->args[0])) {
+        if (!command_state(invocation, true, &state, &err)) return command_fail(invocation, &err);
+        return one_run(invocation, state, invocation->args[0]);
+    }
     ResourceSet stored;
     int64_t now;
     if (!command_state(invocation, true, &state, &err) || !state_clock(state, &now, &err) ||
@@ -81,7 +138,7 @@ extern const Command cmd_runs;
 const Command cmd_runs = {
     .name = "runs",
     .summary = "the run log: every attempt, newest first",
-    .arguments = "[PIPELINE]",
+    .arguments = "[PIPELINE|RUN_ID]",
     .least = 0,
     .most = 1,
     .options = OPTIONS,
@@ -92,6 +149,7 @@ const Command cmd_runs = {
         "\n"
         "  openetl runs\n"
         "  openetl runs shop-orders --since 24h\n"
+        "  openetl runs 01M8PFZ5AX531FARNM56D433AW        one run: its attempts, and what changed at its source\n"
         "  openetl runs --day yesterday --output json\n",
     .run = runs_run,
 };

@@ -728,6 +728,21 @@ def test_in_json(items):
     assert [(d["kind"], d["new"], d["first_run_id"]) for d in again] == [("renamed", False, run["run_id"])]
 
 
+def test_of_one_run(items):
+    """`runs RUN_ID`: what that run announced, also when later ones went on."""
+    shop = items()
+    shop.drop("note")
+    first = shop.run("run", "p", "--output", "json").ok().json["runs"][0]["run_id"]
+    second = shop.run("run", "p", "--output", "json").ok().json["runs"][0]["run_id"]
+    text = shop.run("runs", first).ok().stdout
+    assert text.endswith("\n\n  drift:\n    items: dropped: note utf8; shop.items keeps note, NULL in new rows\n")
+    assert "NULL in new rows (since 20" in shop.run("runs", second).ok().stdout
+    answer = shop.run("runs", second, "--output", "json").ok().json
+    assert [run["run_id"] for run in answer["runs"]] == [second]
+    assert [(d["column"], d["new"], d["first_run_id"]) for d in answer["drift"]] == [("note", False, first)]
+    assert "there is no run" in shop.run("runs", "01ARZ3NDEKTSV4RRFFQ69G5FAV").exits(2).stderr
+
+
 def test_a_refused_plan_says_all(items):
     shop = items(policy="dropped: fail")
     shop.drop("note")
