@@ -7,6 +7,7 @@
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
 #   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
 #                  writes bench/results/DATE.json and docs/performance.md; about 50 minutes, SCALE=0.05 about ten
+#   make profile   where the time goes, by perf, into docs/internals/speed.md: LABEL=after TABLES= PROFILE=(options)
 BUILD  ?= build
 DEPS   := build/deps
 CC     ?= gcc
@@ -34,7 +35,7 @@ FUZZ := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench fmt lint install clean
+.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench profile fmt lint install clean
 all: build
 
 build: deps
@@ -121,6 +122,14 @@ bench: deps
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/bench build/bench/openetl $(FLOORS)
 	@build/bench-venv/bench/bin/python tests/bench/bench.py --scale $(SCALE) --rounds $(ROUNDS) \
 	  --jobs "$(JOBS)" --tables "$(TABLES)" --contenders "$(CONTENDERS)" $(BENCH)
+
+LABEL ?= after
+profile: deps
+	@tools/install-deps.sh test
+	@tools/make-bench-venv.sh build/bench-venv
+	@command -v perf >/dev/null || { echo "profile: perf is not installed (Debian: linux-perf)"; exit 1; }
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/bench build/bench/openetl
+	@build/bench-venv/bench/bin/python tests/bench/profile.py --label $(LABEL) $(if $(TABLES),--tables "$(TABLES)") $(PROFILE)
 
 build/bench/floor_%: tests/bench/floor_%.c
 	@mkdir -p $(@D)

@@ -77,8 +77,9 @@ typedef struct OpenSpec {
         *supersedes;      /* the run id whose lease this run took over, or NULL: a destination server's sessions of that
                            * run are ended, so that none holds locks with a transaction that can no longer commit */
     int64_t memory_bytes; /* the engine's share for an embedded engine's buffer pool; 0: its own default */
-    int threads;          /* for an embedded engine; 0: its own default */
-    int64_t wait_us;      /* how long to wait for an exclusive file held by another process; 0: not at all */
+    int64_t memory_most_bytes; /* what that pool may grow to for very long values; 0: it does not grow */
+    int threads;               /* for an embedded engine; 0: its own default */
+    int64_t wait_us;           /* how long to wait for an exclusive file held by another process; 0: not at all */
     Stop *stop;
 } OpenSpec;
 

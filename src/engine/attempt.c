@@ -28,6 +28,7 @@ static bool open_destination(Attempt *attempt, Err *err)
         .application = attempt->application,
         .supersedes = attempt->supersedes,
         .memory_bytes = attempt_pool_bytes(attempt->plan),
+        .memory_most_bytes = job_size_bytes(pipeline->size) / 2,
         .threads = job_size_cpus(pipeline->size),
         .wait_us = attempt->wait_us,
         .stop = &attempt->stop,

@@ -73,6 +73,8 @@ bool duck_open(const OpenSpec *spec, Session **session, Err *err)
     arena_init(&made->arena);
     made->role = spec->role;
     made->stop = spec->stop;
+    made->pool_bytes = made->pool_least_bytes = spec->memory_bytes;
+    made->pool_most_bytes = spec->memory_most_bytes;
     const char *path;
     /* The path is made whole also where there is no file yet: it is the destination's identity. */
     bool ok = duck_config_path(spec->config, spec->role, &made->arena, &path, err) &&
@@ -152,7 +154,8 @@ bool duck_fail(const DuckSession *session, const char *message, Err *err)
         err->code = session->role == ROLE_SOURCE ? ERR_SOURCE_PRIVILEGE : ERR_DEST_PRIVILEGE;
         err_fix(err, "give this user the right to write %s and its directory: the log and spill files lie beside it",
                 session->path);
-    } else if (is_kind(message, "Out of Memory") || strstr(message, "could not allocate block") != NULL) {
+    } else if (is_kind(message, "Out of Memory") || strstr(message, "could not allocate block") != NULL ||
+               strstr(message, "failed to pin block") != NULL) {
         err_fix(err, "give the run a larger job size, or smaller epochs (delivery.commit.maxBytes)");
     } else if (is_kind(message, "Dependency")) {
         err_fix(err, "drop what depends on the table (an index, a foreign key), then run again");

@@ -19,7 +19,8 @@ typedef struct DuckSession {
     const char *local_zone; /* the host's time zone: naive timestamps were probably written in it, or in UTC */
     Database *database;     /* NULL: read-only, and there is no file */
     duckdb_connection connection;
-    DuckWrite *write; /* destination sessions, made by prepare */
+    DuckWrite *write;                                      /* destination sessions, made by prepare */
+    int64_t pool_bytes, pool_least_bytes, pool_most_bytes; /* DuckDB's memory_limit: now, at the start, at most */
 } DuckSession;
 
 static inline DuckSession *duck_session(Session *session)

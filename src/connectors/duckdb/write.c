@@ -54,7 +54,8 @@ static bool check_batch(DuckSession *session, const Batch *batch, Err *err)
     if (batch->schema->count != stream->schema->count)
         BUG("a batch of %d columns for %d", batch->schema->count, stream->schema->count);
     if (batch->ids == NULL) BUG("a batch without _openetl_id");
-    return batch_check(batch, stream->stream, stream->key, stream->key_count, stream->write == WRITE_MERGE, err);
+    return batch_check(batch, stream->stream, stream->key, stream->key_count, stream->write == WRITE_MERGE, err) &&
+           duck_room_for(session, &session->write->targets[batch->stream], batch, err);
 }
 
 static bool duck_stage(Session *handle, Batch **batch, Err *err)

@@ -22,6 +22,8 @@ typedef struct DuckTarget {
     bool stage_exists;
     int64_t staged_rows;
     int64_t rows_before; /* of the table, where rows go straight into it */
+    /* of the run: the last rows, a vector of them at most, and how much of them is long values */
+    int64_t long_rows, long_bytes;
 } DuckTarget;
 
 struct DuckWrite {
@@ -47,6 +49,10 @@ bool duck_count_rows(DuckSession *session, const char *schema, const char *table
 bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err);
 /* Puts the half-built table of an overwrite in the place of the table. */
 bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err);
+
+/* write_long.c: before a batch is appended. DuckDB keeps the long values of a vector's rows in memory while it commits:
+ * the pool grows for them, and rows that no pool of this job size would serve are refused by name. */
+bool duck_room_for(DuckSession *session, DuckTarget *target, const Batch *batch, Err *err);
 
 /* commits.c */
 bool duck_last_commits(Session *session, const char *namespace_, const char *pipeline, Arena *arena, CommitList *list,
