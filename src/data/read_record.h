@@ -13,7 +13,8 @@ typedef struct ReadRecord {
     SyncMode sync;
     bool whole; /* the table from its start: a full refresh, or an incremental read without a lower bound */
     int64_t rows;
-    int64_t started_at_us, finished_at_us; /* from the read's begin until its last row was committed */
+    int64_t started_at_us,
+        finished_at_us; /* from the read's begin until its last row was staged; all of it is committed */
 } ReadRecord;
 
 typedef struct ReadList {

@@ -7,7 +7,6 @@
  * store only mirrors it, and the source is told last. */
 #include "engine/attempt.h"
 
-#include "base/clock.h"
 #include "base/failpoint.h"
 
 /* A read that goes on after a forced barrier can hold rows that an earlier commit wrote. */
@@ -80,7 +79,6 @@ static void after_commit(Attempt *attempt, StreamRun *run, const ApplyCounts *co
     if (run->finish) {
         attempt->done[run->index] = true;
         atomic_store(&run->progress->phase, PHASE_DONE);
-        atomic_store(&run->progress->done_us, clock_mono_us());
     }
     run->start.last_epoch = epoch;
     run->staged_rows = 0;

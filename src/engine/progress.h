@@ -17,7 +17,6 @@ typedef struct StreamProgress {
     atomic_llong estimate; /* rows the source expects; -1 unknown */
     atomic_int phase;
     atomic_llong started_us, finished_us; /* of the read, over all attempts of the run; monotonic */
-    atomic_llong done_us;                 /* when its last rows were committed; monotonic */
 } StreamProgress;
 
 typedef struct Progress {

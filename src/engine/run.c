@@ -331,8 +331,10 @@ static bool record_read(const Run *run, int index, int64_t now_us, Err *err)
     const StreamResult *stream = &run->result->streams[index];
     const StreamProgress *progress = &run->progress->streams[index];
     int64_t now_mono_us = clock_mono_us();
-    int64_t started_us = atomic_load(&progress->started_us), done_us = atomic_load(&progress->done_us);
-    if (started_us == 0 || done_us == 0) return true;
+    int64_t started_us = atomic_load(&progress->started_us), finished_us = atomic_load(&progress->finished_us);
+    /* The commit may wait for other streams: that is none of the read's time. */
+    bool committed = atomic_load(&progress->phase) == PHASE_DONE;
+    if (started_us == 0 || finished_us == 0 || !committed) return true;
     ReadRecord read = {
         .pipeline = run->pipeline->name,
         .stream = stream->name,
@@ -341,7 +343,7 @@ static bool record_read(const Run *run, int index, int64_t now_us, Err *err)
         .whole = stream->whole,
         .rows = stream->rows_read,
         .started_at_us = now_us - (now_mono_us - started_us),
-        .finished_at_us = now_us - (now_mono_us - done_us),
+        .finished_at_us = now_us - (now_mono_us - finished_us),
     };
     return state_read_put(run->state, &read, err);
 }
