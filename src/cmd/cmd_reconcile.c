@@ -1,6 +1,5 @@
 #include "cmd/guard.h"
 #include "cmd/reconciling.h"
-#include "report/reconcile_report.h"
 
 static int reconcile_command(Invocation *invocation)
 {
@@ -18,10 +17,11 @@ static int reconcile_command(Invocation *invocation)
     const char **streams;
     reconciling.stream_count = option_values(invocation, "stream", &streams);
     reconciling.streams = streams;
+    reconciling.repair = option_given(invocation, "repair");
     guard_hold_signals();
     if (!reconciling_run(&reconciling, &err)) return command_fail(invocation, &err);
     if (wants_json(invocation))
-        answer_json(invocation, reconcile_json(reconciling.pipeline->name, &reconciling.result));
+        answer_json(invocation, reconciling_json(&reconciling));
     else
         reconciling_print(&reconciling);
     return reconciling.result.agrees ? ANSWER_DONE : ANSWER_NO;
@@ -30,6 +30,7 @@ static int reconcile_command(Invocation *invocation)
 static const Option OPTIONS[] = {
     OPTION_FILE,
     {"stream", 0, "STREAM", true, "only this stream (repeatable)"},
+    {"repair", 0, NULL, false, "read skipped and differing rows again, and compare once more"},
     {NULL, 0, NULL, false, NULL},
 };
 
@@ -47,8 +48,12 @@ const Command cmd_reconcile = {
                "values. Exits\n"
                "1 when there is any. Tables of any size take little memory; what exceeds it goes to TMPDIR, 48 bytes "
                "a row.\n"
+               "--repair reads just those rows again and writes them as the stream writes, under the pipeline's lease; "
+               "extra rows are\n"
+               "left as they are.\n"
                "\n"
                "  openetl reconcile shop-orders\n"
+               "  openetl reconcile shop-orders --repair\n"
                "  openetl reconcile shop-orders --stream orders --output json\n",
     .run = reconcile_command,
 };

@@ -5,7 +5,6 @@
 #include "cmd/reconciling.h"
 #include "engine/engine.h"
 #include "report/progress.h"
-#include "report/reconcile_report.h"
 #include "report/run_report.h"
 #include "tasks/alerts.h"
 
@@ -153,7 +152,7 @@ static void tell_check(RunCommand *run, Reconciling *check)
     }
     if (wants_json(run->invocation)) {
         json_t *last = json_array_get(run->results, json_array_size(run->results) - 1);
-        json_object_set_new(last, "reconcile", reconcile_json(name, &check->result));
+        json_object_set_new(last, "reconcile", reconciling_json(check));
         return;
     }
     reconciling_print(check);

@@ -26,7 +26,12 @@ static bool reconcile_work(void *context, Err *err)
         .stop = reconciling->stop,
     };
     /* The calling thread only waits meanwhile, so the arena has one user. */
-    return reconcile_run(&spec, reconciling->invocation->arena, &reconciling->result, err);
+    Arena *arena = reconciling->invocation->arena;
+    if (!reconcile_run(&spec, arena, &reconciling->result, err)) return false;
+    reconciling->repair_rows = reconciling->repair ? repair_rows(&reconciling->result) : 0;
+    if (reconciling->repair_rows == 0) return true;
+    return reconcile_repair(&spec, &reconciling->result, arena, &reconciling->repair_run, err) &&
+           reconcile_run(&spec, arena, &reconciling->result, err);
 }
 
 bool reconciling_run(Reconciling *reconciling, Err *err)
@@ -37,9 +42,19 @@ bool reconciling_run(Reconciling *reconciling, Err *err)
 void reconciling_print(Reconciling *reconciling)
 {
     Invocation *invocation = reconciling->invocation;
+    const char *name = reconciling->pipeline->name;
     Buf out;
     buf_init(&out, ANSWER_MAX_BYTES);
-    reconcile_print(reconciling->pipeline->name, &reconciling->result, invocation->settings.color, invocation->arena,
-                    &out);
+    if (reconciling->repair_rows > 0)
+        repair_print(name, reconciling->repair_rows, &reconciling->repair_run, invocation->arena, &out);
+    reconcile_print(name, &reconciling->result, invocation->settings.color, invocation->arena, &out);
     answer_text(invocation, &out);
+}
+
+json_t *reconciling_json(const Reconciling *reconciling)
+{
+    json_t *answer = reconcile_json(reconciling->pipeline->name, &reconciling->result);
+    if (reconciling->repair)
+        json_object_set_new(answer, "repair", repair_json(reconciling->repair_rows, &reconciling->repair_run));
+    return answer;
 }

@@ -269,6 +269,45 @@ void batch_free(Batch *batch)
     free(batch);
 }
 
+static void copy_value(Column *to, const Column *from, int64_t row)
+{
+    size_t length;
+    if (column_is_null(from, row)) {
+        column_append_null(to);
+    } else if (from->type.id == TYPE_BOOL) {
+        column_append_bool(to, column_bool(from, row));
+    } else if (from->type.id == TYPE_LIST) {
+        const int32_t *offsets = column_offsets(from);
+        for (int32_t i = offsets[row]; i < offsets[row + 1]; i++)
+            copy_value(to->child, from->child, i);
+        column_end_list(to);
+    } else if (type_has_offsets(from->type.id)) {
+        const char *bytes = column_bytes(from, row, &length);
+        column_append_bytes(to, bytes, length);
+    } else {
+        length = type_width(from->type.id);
+        column_append_fixed(to, from->values.data + length * (size_t)row, length);
+    }
+}
+
+Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count)
+{
+    BatchBuilder builder;
+    builder_init(&builder, batch->schema, 0, 0);
+    for (int64_t i = 0; i < count; i++) {
+        RowOp op = batch->ops == NULL ? OP_READ : (RowOp)batch->ops[rows[i]];
+        for (int j = 0; j < batch->schema->count; j++)
+            copy_value(&builder.columns[j], &batch->columns[j], rows[i]);
+        builder_set_version(&builder, op, batch_seq(batch, rows[i]));
+        builder_end_row(&builder);
+    }
+    Batch *selected = builder_finish(&builder, (Seq){0});
+    if (selected != NULL) selected->stream = batch->stream;
+    builder_release(&builder);
+    batch_free(batch);
+    return selected;
+}
+
 bool seq_parse_high(const char *text, uint64_t *high)
 {
     char *end;

@@ -61,6 +61,8 @@ typedef struct Batch {
 } Batch;
 
 void batch_free(Batch *batch); /* NULL is fine */
+/* The rows `rows[0 … count)` of a batch, in that order, each with its seq and operation; NULL for none. Takes the batch. */
+Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count);
 static inline Seq batch_seq(const Batch *batch, int64_t row)
 {
     if (batch->seqs != NULL) return batch->seqs[row];

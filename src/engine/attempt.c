@@ -68,7 +68,8 @@ static void describe_streams(Attempt *attempt)
             .write = plan->write,
             .key = plan->key,
             .key_count = plan->key_count,
-            .dedupe = on && plan->decision.dedupe,
+            .dedupe = run->start.repair != NULL ? attempt->plan->destination_connector->capabilities.dedupes
+                                                : on && plan->decision.dedupe,
             .collapse = on && plan->decision.collapse,
             .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
             .resume = run->start.resuming,

@@ -19,6 +19,7 @@ typedef struct StreamStart {
     bool foreign;      /* no usable commit: the table's rows, if any, are of another pipeline, server or owner */
     bool resuming;     /* an unfinished read goes on, in its old range */
     Position position; /* as committed, with generation and read of the read to come */
+    const StreamRepair *repair; /* or NULL: an ordinary read */
     int64_t last_epoch;
     bool after_forced; /* a forced barrier committed rows after this position, so they are read again */
 } StreamStart;
@@ -48,12 +49,14 @@ typedef struct Attempt {
     const Lease *lease;
     int64_t lease_ttl_us;
     int64_t wait_us;
-    const char *application; /* how sessions name themselves at the servers */
-    const char *supersedes;  /* the run whose lease was taken over, or NULL */
-    Stop *asked;             /* the caller's: a signal */
-    Stop stop;               /* this attempt's: what rooms look at */
-    Arena arena;             /* the attempt's lifetime */
-    Arena *result_arena;     /* the run's lifetime */
+    const char *application;     /* how sessions name themselves at the servers */
+    const char *supersedes;      /* the run whose lease was taken over, or NULL */
+    const StreamRepair *repairs; /* of the run's options */
+    int repair_count;
+    Stop *asked;         /* the caller's: a signal */
+    Stop stop;           /* this attempt's: what rooms look at */
+    Arena arena;         /* the attempt's lifetime */
+    Arena *result_arena; /* the run's lifetime */
     Session *destination;
     DestStream *dest_streams; /* of the active streams */
     StreamRun *streams;       /* all, as in the plan */

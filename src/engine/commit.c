@@ -132,7 +132,7 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
     /* by the store's clock, as reset marks are: the two are compared */
     bool ok = state_clock(attempt->state, &now_us, err);
     for (int i = 0; ok && i < count; i++) {
-        attempt->streams[streams[i]].position.left = streams_left(attempt);
+        if (attempt->repair_count == 0) attempt->streams[streams[i]].position.left = streams_left(attempt);
         fill_stream(attempt, &attempt->streams[streams[i]], number, forced, now_us, &arena, &epoch.streams[i]);
     }
     ok = ok && commit_with(attempt, streams, &epoch, &arena, err);

@@ -9,12 +9,22 @@
 
 enum { RUN_WAIT_DEFAULT = -1 };
 
+/* A repair: of this stream's whole table only the rows that are wanted are read again and written as the stream writes;
+ * where it stands in its source stays as it is. */
+typedef struct StreamRepair {
+    const char *stream;
+    bool (*wants)(void *context, const Batch *batch, int64_t row); /* called by one thread at a time */
+    void *context;
+} StreamRepair;
+
 typedef struct RunOptions {
     const char *trigger; /* "manual", "schedule" */
     /* How long to wait for a lease of another run of the pipeline, and for a file that another process holds.
      * RUN_WAIT_DEFAULT: not at all for the lease, ten minutes for a file, so that runs that share one take turns. */
     int64_t wait_us;
     const char *workspace;
+    const StreamRepair *repairs; /* repair_count > 0: the run is a repair of these streams, and reads no other */
+    int repair_count;
 } RunOptions;
 
 typedef struct StreamResult {

@@ -49,6 +49,10 @@ static void keep_texts(StreamRun *run, Position next)
 
 static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *err)
 {
+    if (run->start.repair != NULL) {
+        atomic_store(&run->progress->started_us, clock_mono_us());
+        return true;
+    }
     Position next = run->position;
     next.lower = item->lower;
     next.upper = item->upper;
@@ -84,7 +88,7 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     run->staged_rows += rows;
     run->rows_since_mark += rows;
     if (item->part > 0) run->parts->items[item->part - 1].rows_since_mark += rows;
-    run->position.rows += rows;
+    if (run->start.repair == NULL) run->position.rows += rows;
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;
     item->batch->synced_at_us = clock_wall_us();
@@ -107,6 +111,11 @@ static void take_part_mark(StreamRun *run, QueueItem *item)
 
 static void take_mark(StreamRun *run, QueueItem *item)
 {
+    if (run->start.repair != NULL) { /* a repair that is cut short is found to be by the next comparison */
+        run->rows_since_mark = 0;
+        run->moved = true;
+        return;
+    }
     Position next = run->position;
     bool whole = item->at_mark && item->part == 0;
     if (whole) {
@@ -132,8 +141,10 @@ static const char *next_watermark(const StreamRun *run)
     return position->watermark;
 }
 
-static void take_end(StreamRun *run, const QueueItem *item)
+/* The read is over; of a repair, that changes nothing. */
+static void complete_position(StreamRun *run)
 {
+    if (run->start.repair != NULL) return;
     Position next = run->position;
     next.watermark = next_watermark(run);
     next.complete = true;
@@ -141,6 +152,11 @@ static void take_end(StreamRun *run, const QueueItem *item)
     next.parted = false;
     next.repeats = false;
     keep_texts(run, next);
+}
+
+static void take_end(StreamRun *run, const QueueItem *item)
+{
+    complete_position(run);
     parts_free(run->parts);
     run->parts = NULL;
     run->rows_since_mark = 0;

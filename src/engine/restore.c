@@ -110,6 +110,19 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
     start->position.owner = run->plan->owner;
 }
 
+/* Only streams to be repaired are read, and they stand after it where they stood. Without a read that is complete there
+ * is nothing to repair: the next run reads on. */
+static void decide_repair(const Attempt *attempt, StreamRun *run, const Saved *saved)
+{
+    StreamStart *start = &run->start;
+    *start = (StreamStart){.last_epoch = saved->record == NULL ? 0 : saved->record->epoch, .skip = true};
+    if (!saved->usable || !saved->position.complete) return;
+    for (int i = 0; i < attempt->repair_count; i++)
+        if (strcmp(attempt->repairs[i].stream, run->plan->name) == 0) start->repair = &attempt->repairs[i];
+    start->skip = start->repair == NULL;
+    start->position = saved->position;
+}
+
 /* Whether a commit ended that sync; it may be one of a stream that is no longer in the pipeline. */
 static bool sync_ended(Attempt *attempt, const CommitList *list, uint64_t sync)
 {
@@ -169,7 +182,10 @@ bool restore_starts(Attempt *attempt, Err *err)
     attempt->active = arena_array(&attempt->arena, int, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++) {
         StreamRun *run = &attempt->streams[i];
-        decide_start(run, &saved[i], sync);
+        if (attempt->repair_count > 0)
+            decide_repair(attempt, run, &saved[i]);
+        else
+            decide_start(run, &saved[i], sync);
         if (attempt->done[i]) run->start.skip = true;
         run->position = run->start.position;
         run->dest_index = attempt->active_count;
@@ -189,7 +205,7 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
         if (results[i].seq_high > start->position.seq) start->position.seq = results[i].seq_high;
         run->position.seq = start->position.seq;
         bool had_progress = start->resuming || start->position.watermark != NULL;
-        if (!results[i].created || !had_progress) continue;
+        if (!results[i].created || !had_progress || start->repair != NULL) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
         bool overwrite = run->plan->write == WRITE_OVERWRITE;
         log_warn("%s: its %s at the destination, so it is read from the start", run->plan->name,

@@ -164,6 +164,11 @@ static bool keep_streams(Run *run, PipelinePlan *plan, Err *err)
     return true;
 }
 
+static const char *run_kind(const Run *run)
+{
+    return run->options->repair_count > 0 ? "repair" : "sync";
+}
+
 /* ---- one attempt, written down ----------------------------------------------------------------------------------- */
 
 static void sum_rows(const RunResult *result, int64_t *read, int64_t *committed)
@@ -203,6 +208,8 @@ static bool try_once(Run *run, int number, Err *err)
         .supersedes = run->superseded,
         .lease_ttl_us = run->lease_ttl_us,
         .wait_us = run->file_wait_us,
+        .repairs = run->options->repairs,
+        .repair_count = run->options->repair_count,
         .asked = run->stop,
         .progress = run->progress,
         .result = run->result,
@@ -225,7 +232,7 @@ static bool record_attempt(Run *run, int number, bool ok, bool again, const Err 
         .run_id = run->result->run_id,
         .attempt = number,
         .pipeline = run->pipeline->name,
-        .kind = "sync",
+        .kind = run_kind(run),
         .state = ok                           ? RUN_SUCCESS
                  : again                      ? RUN_UP_FOR_RETRY
                  : cause->code == ERR_STOPPED ? RUN_STOPPED
@@ -247,7 +254,7 @@ static bool open_attempt(Run *run, int number, Err *err)
         .run_id = run->result->run_id,
         .attempt = number,
         .pipeline = run->pipeline->name,
-        .kind = "sync",
+        .kind = run_kind(run),
         .state = RUN_RUNNING,
         .trigger = number == 1 ? run->options->trigger : "retry",
         .host = host,
@@ -353,6 +360,7 @@ static void record_reads(const Run *run)
 {
     Err err;
     int64_t now_us;
+    if (run->options->repair_count > 0) return;
     bool ok = run->result->stream_count == 0 || state_clock(run->state, &now_us, &err);
     for (int i = 0; ok && i < run->result->stream_count; i++)
         ok = record_read(run, i, now_us, &err);

@@ -90,7 +90,7 @@ static bool push_opened(const StreamRead *read, Err *err)
 static void start_highest(StreamRead *read)
 {
     const StreamPlan *plan = read->run->plan;
-    if (plan->sync != SYNC_INCREMENTAL || !cursor_is_clock(plan->cursor_type.id)) return;
+    if (read->spec.sync != SYNC_INCREMENTAL || !cursor_is_clock(plan->cursor_type.id)) return;
     read->cursor_column = schema_find(&plan->schema, plan->cursor);
     read->has_highest = cursor_parse(plan->cursor_type.id, read->run->start.position.highest, &read->highest);
 }
@@ -154,6 +154,17 @@ static void rows_release(RowSource *rows)
     buf_release(&rows->position);
 }
 
+/* A repair goes through the table and keeps the rows it wants. */
+static void keep_wanted(const StreamRepair *repair, Batch **batch)
+{
+    Batch *all = *batch;
+    int64_t *wanted = mem_alloc(sizeof *wanted * (size_t)(all->rows + 1)), count = 0;
+    for (int64_t row = 0; row < all->rows; row++)
+        if (repair->wants(repair->context, all, row)) wanted[count++] = row;
+    *batch = batch_select(all, wanted, count);
+    free(wanted);
+}
+
 static bool push_batch(RowSource *rows, Batch **batch, Err *err)
 {
     StreamRead *read = rows->read;
@@ -199,7 +210,8 @@ static bool read_rows(RowSource *rows, bool *ended, Err *err)
             *ended = true;
             return true;
         }
-        if (!push_batch(rows, &batch, err)) return false;
+        if (rows->read->run->start.repair != NULL) keep_wanted(rows->read->run->start.repair, &batch);
+        if (batch != NULL && !push_batch(rows, &batch, err)) return false;
         keep_pace(rows->read);
     }
     return true;
@@ -259,7 +271,8 @@ static bool find_parts(StreamRead *read, Reader *reader, Share *share, bool *res
         err_set(err, ERR_STATE_POSITION_INVALID, "the saved position is one of parts, which the source does not give");
         return false;
     }
-    if (source->read_split == NULL || (!known && read->spec.resume != NULL)) return true;
+    if (source->read_split == NULL || (!known && read->spec.resume != NULL) || read->run->start.repair != NULL)
+        return true;
     ReadSplit split = {0};
     if (!source->read_split(reader, known ? 0 : readers, read->arena, &split, err)) return false;
     share->snapshot = split.snapshot;
@@ -351,6 +364,7 @@ static bool count_apart(StreamRead *read, int64_t *rows, Err *err)
  * read and the count of a full refresh, so a disagreement is first answered by reading again. */
 static bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
 {
+    if (read->run->start.repair != NULL) return read_once(read, err);
     for (int round = 0; round < EMPTY_READS; round++) {
         if (!read->nothing && !read_once(read, err)) return false;
         if (read->stopped || atomic_load(&read->rows) > 0 || read->run->start.position.rows > 0) return true;
@@ -402,18 +416,20 @@ static uint64_t read_number(const StreamStart *start)
 static ReadSpec spec_of(Attempt *attempt, const StreamRun *run)
 {
     const StreamPlan *plan = run->plan;
+    bool repair = run->start.repair != NULL;
     return (ReadSpec){
         .stream = plan->name,
         .table = plan->source,
         .schema = &plan->schema,
-        .sync = plan->sync,
+        .sync = repair ? SYNC_FULL_REFRESH : plan->sync,
         .where = plan->where,
         .key = plan->key,
         .key_count = plan->key_count,
-        .cursor = plan->cursor,
+        .cursor = repair ? NULL : plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
-        .seq_floor = run->start.position.seq + run->start.resuming,
+        .seq_floor = run->start.position.seq + (run->start.resuming || repair),
         .read_number = read_number(&run->start),
+        .any_order = repair,
         .batch_rows = batch_rows(plan),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,

@@ -136,3 +136,39 @@ json_t *reconcile_json(const char *pipeline, const ReconcileResult *result)
     json_object_set_new(object, "streams", streams);
     return object;
 }
+
+/* ---- the repair -------------------------------------------------------------------------------------------------- */
+
+typedef struct Repaired {
+    int64_t read, written;
+} Repaired;
+
+static Repaired count_repaired(const RunResult *run)
+{
+    Repaired repaired = {0};
+    for (int i = 0; i < run->stream_count; i++) {
+        repaired.read += run->streams[i].rows_read;
+        repaired.written += run->streams[i].rows_inserted + run->streams[i].rows_updated;
+    }
+    return repaired;
+}
+
+void repair_print(const char *pipeline, int64_t rows, const RunResult *run, Arena *arena, Buf *out)
+{
+    Repaired repaired = count_repaired(run);
+    buf_printf(out, "%s: repaired: %s of %s read again, %s written, run %s\n", pipeline,
+               text_count(repaired.read, arena), text_plural(rows, "row", "rows", arena),
+               text_count(repaired.written, arena), run->run_id);
+}
+
+json_t *repair_json(int64_t rows, const RunResult *run)
+{
+    if (rows == 0) return json_null();
+    Repaired repaired = count_repaired(run);
+    json_t *object = json_object();
+    json_object_set_new(object, "run_id", json_shown(run->run_id));
+    json_object_set_new(object, "rows", json_integer(rows));
+    json_object_set_new(object, "rows_read", json_integer(repaired.read));
+    json_object_set_new(object, "rows_written", json_integer(repaired.written));
+    return object;
+}

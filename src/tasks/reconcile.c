@@ -126,6 +126,30 @@ static void note_full_refresh(Comparison *comparison)
                     when);
 }
 
+/* What can be done about it; a table without rows of a kind says nothing of that kind. */
+static void note_remedies(Comparison *comparison)
+{
+    const StreamPlan *stream = comparison->stream;
+    const int64_t *counts = comparison->result->counts;
+    const char *pipeline = comparison->plan->resource->name;
+    bool repair = comparison->result->repair != NULL;
+    if (repair)
+        comparison_note(comparison, "skipped and differing rows: %sopenetl reconcile %s --repair reads them again",
+                        stream->sync == SYNC_INCREMENTAL ? "no later run reads them; " : "", pipeline);
+    if (stream->sync != SYNC_INCREMENTAL) {
+        if (counts[ROW_EXTRA] > 0 && stream->write == WRITE_MERGE)
+            comparison_note(comparison, "extra rows: a merge takes no row away; write: overwrite replaces the table");
+        return;
+    }
+    if (!repair && counts[ROW_SKIPPED] + counts[ROW_DIFFERENT] > 0)
+        comparison_note(comparison,
+                        "skipped and differing rows: no later run reads them; openetl state reset %s --stream %s lets "
+                        "the next one read the whole table again",
+                        pipeline, stream->name);
+    if (counts[ROW_EXTRA] > 0)
+        comparison_note(comparison, "extra rows: an incremental read does not see what is deleted at the source");
+}
+
 static bool reconcile_stream(Reconcile *reconcile, const StreamPlan *stream, Err *err)
 {
     ReconcileResult *result = reconcile->result;
@@ -145,6 +169,7 @@ static bool reconcile_stream(Reconcile *reconcile, const StreamPlan *stream, Err
         log_info("%s: comparing", stream->name);
         ok = compare_stream(&comparison, err);
         if (ok) note_full_refresh(&comparison);
+        if (ok) note_remedies(&comparison);
     }
     if (!ok) err_at(err, "stream %s", stream->name);
     return ok;

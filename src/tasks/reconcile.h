@@ -10,6 +10,7 @@
 #ifndef OPENETL_TASKS_RECONCILE_H
 #define OPENETL_TASKS_RECONCILE_H
 
+#include "data/identity.h"
 #include "plan/plan.h"
 #include "state/state.h"
 
@@ -17,6 +18,15 @@ typedef enum Difference { ROW_SKIPPED, ROW_EXTRA, ROW_DIFFERENT, DIFFERENCE_COUN
 const char *difference_name(Difference difference); /* "skipped" … */
 
 enum { RECONCILE_KEYS = 10 };
+
+/* The rows that a repair reads again: those skipped or different, by the hash of their key. */
+typedef struct RepairKeys {
+    const Field *key; /* the key's columns */
+    const IdentityForm *forms;
+    int key_count;
+    Hash128 *hashes; /* ascending */
+    int count;
+} RepairKeys;
 
 typedef struct StreamReconcile {
     const char *name, *table;
@@ -27,6 +37,7 @@ typedef struct StreamReconcile {
     int64_t counts[DIFFERENCE_COUNT];
     const char **keys[DIFFERENCE_COUNT]; /* the first RECONCILE_KEYS of them, in order of their text */
     int key_counts[DIFFERENCE_COUNT];
+    const RepairKeys *repair; /* NULL: nothing is wrong that a repair could put right */
     const char **notes;
     int note_count;
 } StreamReconcile;

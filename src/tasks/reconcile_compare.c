@@ -13,6 +13,8 @@ typedef struct Look {
     int64_t suspected[DIFFERENCE_COUNT];  /* first look: of the counts, those among the suspects */
     const char **texts[DIFFERENCE_COUNT]; /* second look */
     int text_counts[DIFFERENCE_COUNT];
+    Hash128 *wanted; /* second look: skipped and different */
+    int wanted_count;
 } Look;
 
 /* ---- a key ------------------------------------------------------------------------------------------------------- */
@@ -90,10 +92,13 @@ static bool visit(void *context, const FingerprintPair *pair, Err *err)
     if (rows == 0) return true;
     Hash128 key = (pair->left != NULL ? pair->left : pair->right)->key;
     look->counts[difference] += rows;
-    if (look->second)
-        take_text(look, key, difference);
-    else
+    if (!look->second) {
         suspect(look, key, difference, rows);
+        return true;
+    }
+    take_text(look, key, difference);
+    if (difference != ROW_EXTRA && suspects_find(&look->comparison->suspects, key) >= 0)
+        look->wanted[look->wanted_count++] = key;
     return true;
 }
 
@@ -194,8 +199,37 @@ static void report_look(Comparison *comparison, const Look *first)
                         (long long)first->repeated);
 }
 
+/* Merged by key, or appended as a version; and only after a read that is complete, which no run goes on with. */
+static bool is_repairable(const Comparison *comparison)
+{
+    return comparison->stream->key_count > 0 && comparison->stream->write != WRITE_OVERWRITE &&
+           comparison->position.complete && comparison->table != NULL;
+}
+
+static void report_repair(Comparison *comparison, const Look *second)
+{
+    const StreamPlan *stream = comparison->stream;
+    if (second->wanted_count == 0 || !is_repairable(comparison)) return;
+    Field *key = arena_array(comparison->arena, Field, stream->key_count);
+    IdentityForm *forms = arena_array(comparison->arena, IdentityForm, stream->key_count);
+    for (int i = 0; i < stream->key_count; i++) {
+        int column = schema_find(&comparison->schema, stream->key[i]);
+        key[i] = comparison->schema.fields[column];
+        forms[i] = identity_form(&key[i].type, &comparison->stored.fields[column].type);
+    }
+    RepairKeys *repair = arena_new(comparison->arena, RepairKeys);
+    size_t bytes = sizeof *second->wanted * (size_t)second->wanted_count;
+    *repair = (RepairKeys){.key = key,
+                           .forms = forms,
+                           .key_count = stream->key_count,
+                           .hashes = arena_memdup(comparison->arena, second->wanted, bytes),
+                           .count = second->wanted_count};
+    comparison->result->repair = repair;
+}
+
 static void release_look(Look *look)
 {
+    free(look->wanted);
     for (int i = 0; i < DIFFERENCE_COUNT; i++)
         free(look->texts[i]);
 }
@@ -205,11 +239,13 @@ static bool look_again(Comparison *comparison, const Look *first, Err *err)
     Suspects *suspects = &comparison->suspects;
     Look second = {.comparison = comparison, .second = true};
     failpoint(before_second_look);
+    second.wanted = mem_zero(sizeof *second.wanted * (size_t)suspects->count);
     suspects->texts = mem_zero(sizeof *suspects->texts * (size_t)suspects->count);
     bool ok = look_at(&second, err);
     if (ok) {
         report_counts(comparison, first, &second);
         report_keys(comparison, &second);
+        report_repair(comparison, &second);
     }
     release_look(&second);
     for (int i = 0; i < suspects->count; i++)

@@ -160,6 +160,10 @@ def test_a_row_committed_late_is_found(shop, destination):
     w.run().ok()
     stream = only(w, code=1)
     assert counts(stream) == (1, 0, 0) and stream["skipped_keys"] == ["777"]
+    # and what the note says puts it right
+    assert "no later run reads them; openetl reconcile p --repair reads them again" in " ".join(stream["notes"])
+    w.run("reconcile", "p", "--repair").ok()
+    assert 777 in [row[0] for row in w.destination.query("select id from shop.orders")]
 
 
 def test_ties_at_the_bound_of_a_value_cursor(shop, world):
@@ -365,3 +369,96 @@ def test_a_change_at_the_source_between_two_looks(shop):
     process.send_signal(signal.SIGCONT)
     out, _ = process.communicate(timeout=60)
     assert counts(json.loads(out)["streams"][0]) == (0, 0, 1)
+
+
+# ---- repair
+
+
+def repair(w, code=0, env=None):
+    done = w.run("reconcile", "p", "--repair", "--output", "json", env=env)
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("sync, write", [("incremental", "merge"), ("full_refresh", "merge"), ("incremental", "append"), ("full_refresh", "append")])
+def test_a_repair_reads_just_those_rows(shop, pair, sync, write):
+    w = shop(pair, sync=sync, write=write)
+    before = w.commits()[-1]
+    # 3 rows gone, and 2 that changed at the source without a later cursor
+    change(w, "delete from shop.orders where id in (10, 9, 500)")
+    rows = {row[0]: row for row in w.source.orders()}
+    w.source.upsert([(i, "quietly", rows[i][2] / 100, rows[i][3]) for i in (7, 8)])
+    answer = repair(w)
+    assert counts(answer["streams"][0]) == (0, 0, 0)
+    assert answer["repair"]["rows"] == answer["repair"]["rows_read"] == answer["repair"]["rows_written"] == 5
+    assert w.latest() == w.source.orders()
+    assert w.counts()[0] == (702 if write == "append" else 700), "nothing was written twice"
+    after = w.commits()[-1]
+    assert after["epoch"] == before["epoch"] + 1 and after["rows"] == 5
+    for name in ("watermark", "position"):
+        moved = {k: v for k, v in after["position"].items() if k != "seq"} if name == "position" else after[name]
+        stood = {k: v for k, v in before["position"].items() if k != "seq"} if name == "position" else before[name]
+        assert moved == stood, "a repair moves no position"
+    assert repair(w)["repair"] is None, "there is nothing left to do"
+    runs = w.run("runs", "p", "--output", "json").ok().json["runs"]
+    assert [run["kind"] for run in runs] == ["repair", "sync"]
+    # and the next runs go on as if nothing had been
+    w.source.upsert([(7, "again", 1, worlds.stamp(90000)), (9001, "new", 1, worlds.stamp(90001))])
+    w.run().ok()
+    assert counts(only(w, code=0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_repair_puts_right_what_was_changed_at_the_destination(shop, pair):
+    """Nothing happened at the source: its position may be the very one those rows carry, and the repair is newer still."""
+    w = shop(pair, sync="full_refresh", write="merge", rows=50)
+    change(w, "update shop.orders set status = 'tampered' where id in (1, 20, 50)")
+    answer = repair(w)
+    assert answer["repair"]["rows_written"] == 3 and counts(answer["streams"][0]) == (0, 0, 0)
+    assert w.landed() == w.source.orders()
+
+
+def test_a_repair_leaves_extra_rows_and_overwrites(shop):
+    w = shop(("sqlite", "duckdb"), sync="full_refresh", write="overwrite", rows=12)
+    change(w, "delete from shop.orders where id = 3")
+    answer = repair(w, code=1)
+    assert answer["repair"] is None and counts(answer["streams"][0]) == (1, 0, 0)
+    w.run().ok()
+    assert counts(only(w, code=0)) == (0, 0, 0)
+
+
+def test_a_repair_says_what_it_did(shop):
+    w = shop(("sqlite", "duckdb"), rows=12)
+    with w.source.connect() as db:
+        db.execute("delete from orders where id = 5")
+    change(w, "delete from shop.orders where id = 3")
+    text = w.run("reconcile", "p").exits(1).stdout
+    assert "openetl reconcile p --repair reads them again" in text
+    lines = w.run("reconcile", "p", "--repair").exits(1).stdout.splitlines()
+    assert lines[0].startswith("p: repaired: 1 of 1 row read again, 1 written, run ")
+    assert lines[1].startswith("p: 1 difference, ")
+    assert "  extra     5" in lines
+
+
+def test_a_repair_needs_the_lease(shop):
+    w = shop(("sqlite", "postgres"), rows=2000)
+    change(w, "delete from shop.orders where id = 3")
+    w.source.upsert([(i, "more", 1, worlds.stamp(90000 + i)) for i in range(5000, 7000)])
+    process = w.start("run", "-f", w.file, env={"OPENETL_FAILPOINT": "after_stage:1:stop"})
+    stopped(process.pid)
+    refused = w.run("reconcile", "p", "--repair").exits(5)
+    assert "STATE_LEASE_HELD" in refused.stderr
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert counts(repair(w)["streams"][0]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("point", ["after_stage", "before_commit", "after_apply", "after_commit_before_state"])
+def test_a_repair_that_dies_is_made_again(shop, point):
+    w = shop(("postgres", "postgres"), write="append")
+    change(w, "delete from shop.orders where id <= 20")
+    died = w.run("reconcile", "p", "--repair", env={"OPENETL_FAILPOINT": point})
+    assert died.returncode == -9
+    assert counts(repair(w)["streams"][0]) == (0, 0, 0)
+    assert w.counts() == (700, 700, 700)

@@ -157,6 +157,38 @@ static void rows_come_out_as_they_went_in(void **state)
     builder_release(&builder);
 }
 
+/* Every third row, backwards; then none. */
+static void chosen_rows_come_out_alone(void **state)
+{
+    (void)state;
+    BatchBuilder builder;
+    builder_init(&builder, &SHAPES, 0, 0);
+    for (int64_t i = 0; i < 100; i++)
+        append_row(&builder, i);
+    Batch *batch = builder_finish(&builder, (Seq){7, 40});
+    int64_t rows[34], count = 0;
+    for (int64_t i = 99; i >= 0; i -= 3) {
+        append_row(&builder, i);
+        rows[count++] = i;
+    }
+    Batch *expected = builder_finish(&builder, (Seq){0}), *chosen = batch_select(batch, rows, count);
+    Buf want, got;
+    buf_init(&want, 1 << 20);
+    buf_init(&got, 1 << 20);
+    dump(expected->columns, count, &want);
+    dump(chosen->columns, chosen->rows, &got);
+    assert_string_equal(buf_text(&got), buf_text(&want));
+    for (int c = 0; c < SHAPE_COUNT; c++)
+        assert_column_sound(&chosen->columns[c]);
+    Seq seq = batch_seq(chosen, 1);
+    assert_true(seq.high == 7 && seq.low == 40 + 96);
+    assert_null(batch_select(chosen, rows, 0));
+    buf_release(&want);
+    buf_release(&got);
+    batch_free(expected);
+    builder_release(&builder);
+}
+
 static void a_builder_is_empty_and_usable_after_finish(void **state)
 {
     (void)state;
@@ -329,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_out_as_they_went_in),
+        cmocka_unit_test(chosen_rows_come_out_alone),
         cmocka_unit_test(a_builder_is_empty_and_usable_after_finish),
         cmocka_unit_test(truncating_leaves_what_a_shorter_build_gives),
         cmocka_unit_test(a_row_that_failed_half_way_is_cut_off),
