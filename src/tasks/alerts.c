@@ -258,10 +258,22 @@ void alerts_find(const AlertFacts *facts, int64_t now_us, Arena *arena, AlertLis
     if (list->count > 1) qsort(list->items, (size_t)list->count, sizeof *list->items, compare_since);
 }
 
+/* A repair is no run that was due, and does not bring the whole pipeline up to date. */
+static void keep_syncs(RunList *runs)
+{
+    int count = 0;
+    for (int i = 0; i < runs->count; i++)
+        if (strcmp(runs->items[i].kind, "sync") == 0) runs->items[count++] = runs->items[i];
+    runs->count = count;
+}
+
 bool alerts_facts(State *state, const Resource *pipeline, Arena *arena, AlertFacts *facts, Err *err)
 {
     *facts = (AlertFacts){.pipeline = pipeline->name, .resource = &pipeline->pipeline};
-    return state_applied_at(state, RESOURCE_PIPELINE, pipeline->name, &facts->applied_at_us, err) &&
-           state_runs(state, pipeline->name, 0, INT64_MAX, ALERT_RUNS_LOOKED_AT, arena, &facts->runs, err) &&
-           state_reads(state, pipeline->name, arena, &facts->reads, err);
+    if (!state_applied_at(state, RESOURCE_PIPELINE, pipeline->name, &facts->applied_at_us, err) ||
+        !state_runs(state, pipeline->name, 0, INT64_MAX, ALERT_RUNS_LOOKED_AT, arena, &facts->runs, err) ||
+        !state_reads(state, pipeline->name, arena, &facts->reads, err))
+        return false;
+    keep_syncs(&facts->runs);
+    return true;
 }

@@ -435,7 +435,10 @@ def test_a_repair_says_what_it_did(shop):
     change(w, "delete from shop.orders where id = 3")
     text = w.run("reconcile", "p").exits(1).stdout
     assert "openetl reconcile p --repair reads them again" in text
+    synced = w.run("status", "--output", "json").ok().json["pipelines"][0]["last_run"]["run_id"]
     lines = w.run("reconcile", "p", "--repair").exits(1).stdout.splitlines()
+    status = w.run("status", "--output", "json").ok().json["pipelines"][0]
+    assert status["last_run"]["run_id"] == synced, "a repair does not bring the whole pipeline up to date"
     assert lines[0].startswith("p: repaired: 1 of 1 row read again, 1 written, run ")
     assert lines[1].startswith("p: 1 difference, ")
     assert "  extra     5" in lines
