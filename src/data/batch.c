@@ -2,23 +2,13 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/pages.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-enum { BUFFER_ALIGNMENT = 64, BUFFER_FIRST_BYTES = 256 };
+enum { BUFFER_FIRST_BYTES = 256 };
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
-
-static uint8_t *aligned_bytes(size_t size)
-{
-    uint8_t *data = aligned_alloc(BUFFER_ALIGNMENT, size);
-    if (data == NULL) {
-        fprintf(stderr, "openetl: out of memory (%zu bytes)\n", size);
-        abort();
-    }
-    return data;
-}
 
 uint8_t *column_buffer_reserve(ColumnBuffer *buffer, size_t more)
 {
@@ -27,9 +17,9 @@ uint8_t *column_buffer_reserve(ColumnBuffer *buffer, size_t more)
         size_t capacity = buffer->capacity == 0 ? BUFFER_FIRST_BYTES : buffer->capacity;
         while (capacity < need)
             capacity *= 2;
-        uint8_t *data = aligned_bytes(capacity);
+        uint8_t *data = pages_take(capacity);
         if (buffer->bytes > 0) memcpy(data, buffer->data, buffer->bytes);
-        free(buffer->data);
+        pages_give(buffer->data, buffer->capacity);
         buffer->data = data;
         buffer->capacity = capacity;
     }
@@ -65,11 +55,16 @@ static void column_start(Column *column, const Type *type)
     }
 }
 
+static void buffer_release(ColumnBuffer *buffer)
+{
+    pages_give(buffer->data, buffer->capacity);
+}
+
 static void column_release(Column *column)
 {
-    free(column->validity.data);
-    free(column->offsets.data);
-    free(column->values.data);
+    buffer_release(&column->validity);
+    buffer_release(&column->offsets);
+    buffer_release(&column->values);
     if (column->child != NULL) {
         column_release(column->child);
         free(column->child);
@@ -259,13 +254,43 @@ void builder_truncate(BatchBuilder *builder, int64_t rows)
 
 /* ---- batch ------------------------------------------------------------------------------------------------------- */
 
+/* A power of two, so that batches of about as many rows can use each other's. */
+static size_t ids_bytes(const Batch *batch)
+{
+    size_t need = (size_t)batch->rows * sizeof *batch->ids, bytes = BUFFER_FIRST_BYTES;
+    while (bytes < need)
+        bytes *= 2;
+    return bytes;
+}
+
+void batch_make_ids(Batch *batch)
+{
+    if (batch->ids == NULL) batch->ids = pages_take(ids_bytes(batch));
+}
+
+static size_t column_footprint(const Column *column)
+{
+    size_t own = column->validity.capacity + column->offsets.capacity + column->values.capacity;
+    return own + (column->child == NULL ? 0 : column_footprint(column->child));
+}
+
+size_t batch_footprint(const Batch *batch)
+{
+    size_t rows = (size_t)batch->rows, total = sizeof *batch;
+    for (int i = 0; i < batch->schema->count; i++)
+        total += column_footprint(&batch->columns[i]);
+    if (batch->ids != NULL) total += ids_bytes(batch);
+    if (batch->seqs != NULL) total += rows * (sizeof *batch->seqs + sizeof *batch->ops);
+    return total;
+}
+
 void batch_free(Batch *batch)
 {
     if (batch == NULL) return;
     columns_free(batch->columns, batch->schema->count);
     free(batch->seqs);
     free(batch->ops);
-    free(batch->ids);
+    if (batch->ids != NULL) pages_give(batch->ids, ids_bytes(batch));
     free(batch);
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    BATCH_ROWS = 8192,             /* default target of rows */
+    BATCH_ROWS = 32768,            /* default target of rows */
     BATCH_BYTES = 4 * 1024 * 1024, /* default target of bytes */
     VALUE_MAX_BYTES = 1 << 30,     /* one value; a larger one is DATA_CAST by name */
     SEQ_TEXT_BYTES = 33            /* "%016llX-%016llX" */
@@ -123,6 +123,10 @@ static inline void builder_end_row(BatchBuilder *builder)
 void builder_set_version(BatchBuilder *builder, RowOp op, Seq seq);
 /* Bytes held now (all columns). */
 size_t builder_bytes(const BatchBuilder *builder);
+/* Room for `ids`, not filled. */
+void batch_make_ids(Batch *batch);
+/* What the batch takes of memory: its buffers as they were allocated, its identities and versions. */
+size_t batch_footprint(const Batch *batch);
 /* True at the row or byte target. Cheap enough to call after each row. */
 bool builder_full(const BatchBuilder *builder);
 /* Moves the rows out as a batch with seq_first = first; the builder is empty again. NULL when it holds no row.

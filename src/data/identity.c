@@ -307,7 +307,7 @@ void identity_assign(Identity *identity, Batch *batch)
 {
     if (batch->schema->count != identity->columns)
         BUG("a batch of %d columns for an identity of %d", batch->schema->count, identity->columns);
-    if (batch->ids == NULL) batch->ids = mem_alloc((size_t)batch->rows * sizeof *batch->ids);
+    batch_make_ids(batch);
     Buf *out = &identity->row;
     buf_clear(out);
     put(out, identity->seed.data, identity->seed.length);

@@ -8,13 +8,20 @@
 
 #include <stdlib.h>
 
+/* A load needs room for the row group it compresses; finding rows by key needs room for a join. */
+static bool joins(const StreamPlan *stream)
+{
+    return stream->write == WRITE_MERGE || stream->decision.dedupe || stream->decision.collapse;
+}
+
 int64_t attempt_pool_bytes(const PipelinePlan *plan)
 {
     enum { COLUMN_BYTES = 4 * 256 * 1024 };
-    int64_t job = job_size_bytes(plan->pipeline->size), pool = job / 16;
+    int64_t job = job_size_bytes(plan->pipeline->size), pool = job / 64;
     for (int i = 0; i < plan->stream_count; i++) {
         int64_t wide = (int64_t)plan->streams[i].schema.count * COLUMN_BYTES;
         if (wide > pool) pool = wide;
+        if (joins(&plan->streams[i]) && job / 16 > pool) pool = job / 16;
     }
     return pool < job / 2 ? pool : job / 2;
 }

@@ -82,8 +82,9 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
 /* lane.c: stages and commits what the feeds of these streams push, until all their reads ended. */
 bool lane_run(Attempt *attempt, const int *streams, int count, Err *err);
 
-/* The bytes an embedded engine's buffer pool may use: a sixteenth of the job's memory, so that a run stays small, and more
- * for very wide tables (DuckDB holds a 256 KiB block a column while it commits), at most half of the job's. */
+/* The bytes an embedded engine's buffer pool may use, so that a run stays small: of the job's memory a sixty-fourth, or a
+ * sixteenth where rows are looked up (merge, dedupe), and more for very wide tables (DuckDB holds a 256 KiB block a column while
+ * it commits), at most half. */
 int64_t attempt_pool_bytes(const PipelinePlan *plan);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_BYTES = 24 * 1024 * 1024, STOP_PATIENCE_US = 5000000 };
+enum { QUEUE_BYTES = 8 * 1024 * 1024, STOP_PATIENCE_US = 5000000 };
 
 typedef struct Lane {
     Attempt *attempt;

@@ -65,7 +65,7 @@ bool queue_push(Queue *queue, QueueItem *item)
 {
     Node *node = mem_zero(sizeof *node);
     node->item = *item;
-    node->bytes = sizeof *node + (item->batch == NULL ? 0 : item->batch->bytes);
+    node->bytes = sizeof *node + (item->batch == NULL ? 0 : batch_footprint(item->batch));
     *item = (QueueItem){0};
     pthread_mutex_lock(&queue->lock);
     /* An item larger than the bound passes alone. */

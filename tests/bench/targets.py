@@ -7,7 +7,8 @@ FLOORS_WITH_COLUMNS = {"duckdb": ["floor: COPY to nothing", "floor: append to Du
 HAND = "hand-written SQL"
 VARIANTS = ("openetl, one reader", "openetl, size m")
 MIB = 2**20
-OWN_MIB, POOL_MIB = 128, 128  # the pool is DuckDB's, set by the job size; 128 MiB on s
+OWN_MIB = 128
+POOL_MIB = {"duckdb": 32, "merge-duckdb": 128, "dedupe-duckdb": 128}  # the pool is DuckDB's, set by the job size: on s
 AHEAD, STATEMENT_S, EXPONENT = 1.5, 30, 1.05
 
 
@@ -95,7 +96,7 @@ def of_group(r, job, table, cells):
         found["ahead"] = Target("rows/s over those of the fastest other tool", place, ("at least", AHEAD), wall and seconds / wall, 2, bound, allowed)
     found["statement"] = Target("longest statement at the source, seconds", place, ("at most", STATEMENT_S),
                                 mine and mine["median"]["source_statement_s"], 1)
-    pool = POOL_MIB if job.endswith("duckdb") else 0
+    pool = POOL_MIB.get(job, 0)
     found["memory"] = Target(f"peak memory, MiB{', with DuckDB and its pool' if pool else ''}", place, ("at most", OWN_MIB + pool),
                              mine and mine["median"]["peak_bytes"] / MIB, 0)
     return found

@@ -1,5 +1,5 @@
 """Memory stays flat as tables grow: 20 million rows, within 128 MiB resident. DuckDB's own buffer pool is set by the job
-size (128 MiB on s) and counted apart: to DuckDB the two together are measured."""
+size (32 MiB on s for loads) and counted apart: to DuckDB the two together are measured."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from support import cli
 
 ROWS = 20_000_000
 OWN_KIB = 128 * 1024
-POOL_KIB = 128 * 1024
+POOL_KIB = 32 * 1024
 
 pytestmark = [pytest.mark.big, pytest.mark.timeout(600)]
 
@@ -38,7 +38,7 @@ def large(world):
             db.execute("alter table orders alter id set not null")
         w.pipeline(write="append", stream=", key: [id]")
         w.file.write_text(w.file.read_text().replace("maxBytes: 20KB", "maxBytes: 256MB"))
-        w.source.env["OPENETL_BATCH_ROWS"] = "8192"  # batches as they are
+        w.source.env["OPENETL_BATCH_ROWS"] = "32768"  # batches as they are
         return w
 
     return make

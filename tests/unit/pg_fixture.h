@@ -153,7 +153,7 @@ static inline Batch *small_batch(const Row *rows, int count)
     }
     Batch *batch = builder_finish(&builder, (Seq){0, 0});
     builder_release(&builder);
-    batch->ids = mem_alloc(16 * (size_t)count);
+    batch_make_ids(batch);
     batch->synced_at_us = 1700000000000001;
     for (int i = 0; i < count; i++) {
         char text[128];

@@ -568,7 +568,8 @@ static Batch *typed_batch(const Schema *schema, const TypeCase *given, int *rows
     }
     Batch *batch = builder_finish(&builder, (Seq){1, 0});
     builder_release(&builder);
-    batch->ids = mem_zero(16 * (size_t)*rows);
+    batch_make_ids(batch);
+    memset(batch->ids, 0, 16 * (size_t)*rows);
     return batch;
 }
 
