@@ -1,9 +1,6 @@
 """Very long values: rows of 64 columns of 1 MiB each, and tables of documents that are longer than DuckDB's pool. They arrive
 whole, or the run refuses them by name before it writes them; the memory they take is bounded by the job size."""
 
-import os
-import subprocess
-
 import pytest
 
 from support import cli
@@ -15,15 +12,7 @@ ROWS, COLUMNS, MIB = 16, 64, 2**20
 
 def run_measured(world, **env):
     """openetl's exit, what it said, and its peak resident memory in KiB."""
-    out = world.directory / "out"
-    with open(out, "wb") as file:
-        process = subprocess.Popen(
-            [cli.binary(), "run", "-f", str(world.file)], cwd=world.directory, env=cli.clean_env({**world.env, **env}),
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, out.read_text(), usage.ru_maxrss
+    return cli.measured("run", "-f", world.file, cwd=world.directory, env={**world.env, **env})
 
 
 def documents(world, rows, columns, size):

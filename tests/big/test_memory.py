@@ -1,9 +1,6 @@
 """Memory stays flat as tables grow: 20 million rows, within 128 MiB resident. DuckDB's own buffer pool is set by the job
 size (32 MiB on s for loads) and counted apart: to DuckDB the two together are measured."""
 
-import os
-import subprocess
-
 import pytest
 
 from support import cli
@@ -17,15 +14,9 @@ pytestmark = [pytest.mark.big, pytest.mark.timeout(600)]
 
 def peak_kib(w, *args):
     """Runs openetl and returns its peak resident memory."""
-    with open(w.directory / "out", "wb") as out:
-        process = subprocess.Popen(
-            [cli.binary(), *map(str, args)], cwd=w.directory, env=cli.clean_env(w.env), stdin=subprocess.DEVNULL, stdout=out,
-            stderr=out,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, (w.directory / "out").read_text()
-    return usage.ru_maxrss
+    code, text, peak = cli.measured(*args, cwd=w.directory, env=w.env)
+    assert code == 0, text
+    return peak
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Reconcile in flat memory: two million rows on both sides, compared by a process whose whole memory is measured."""
 
-import os
-import subprocess
-
 import pytest
 
 from support import cli
@@ -15,17 +12,10 @@ pytestmark = [pytest.mark.big, pytest.mark.timeout(600)]
 
 
 def peak_kib(w, *args, code=0):
-    """Runs openetl and returns its peak resident memory."""
-    with open(w.directory / "out", "wb") as out:
-        process = subprocess.Popen(
-            [cli.binary(), *map(str, args)], cwd=w.directory, env=cli.clean_env(w.env), stdin=subprocess.DEVNULL, stdout=out,
-            stderr=out,
-        )  # fmt: skip
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    text = (w.directory / "out").read_text()
-    assert process.returncode == code, text
-    return usage.ru_maxrss, text
+    """Runs openetl and returns its peak resident memory, and what it said."""
+    got, text, peak = cli.measured(*args, cwd=w.directory, env=w.env)
+    assert got == code, text
+    return peak, text
 
 
 @pytest.mark.parametrize("destination, most_kib", [("duckdb", OWN_KIB + POOL_KIB), ("postgres", OWN_KIB)])

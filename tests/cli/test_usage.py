@@ -18,7 +18,7 @@ import pytest
         (["plan"], "openetl plan needs -f FILE|DIR", "give the resource files, e.g. openetl plan -f shop.yaml"),
         (["runs", "-o", "yaml"], '--output is text|json, not "yaml"', "openetl runs --help lists the options"),
         (["--log-format", "xml", "runs"], '--log-format is text|json, not "xml"', "openetl --help lists the options"),
-        (["runs", "a", "b"], 'openetl runs takes [PIPELINE]: "b" is too many', "openetl runs --help shows how it is used"),
+        (["runs", "a", "b"], 'openetl runs takes [PIPELINE|RUN_ID]: "b" is too many', "openetl runs --help shows how it is used"),
         (["version", "x"], 'openetl version takes no arguments: "x" is too many', "openetl version --help shows how it is used"),
         (["checkpoints"], "openetl checkpoints needs PIPELINE", "openetl checkpoints --help shows how it is used"),
         (["run"], "openetl run needs PIPELINE or -f FILE", "openetl status lists the stored pipelines"),

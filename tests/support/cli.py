@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,3 +79,30 @@ def start(*args, cwd, env=None, **popen) -> subprocess.Popen:
     popen.setdefault("stdout", subprocess.PIPE)
     popen.setdefault("stderr", subprocess.PIPE)
     return subprocess.Popen([binary(), *map(str, args)], cwd=cwd, env=clean_env(env), text=True, **popen)
+
+
+def measured(*args, cwd, env, timeout=500):
+    """Runs openetl; (exit code, output, peak resident KiB). The peak is the kernel's for the program itself: what wait4
+    gives counts the process it was started from, too."""
+    peak = 0
+    with open(Path(cwd) / "measured.out", "wb") as out:
+        process = subprocess.Popen(
+            [binary(), *map(str, args)], cwd=cwd, env=clean_env(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+        deadline = time.monotonic() + timeout
+        while process.poll() is None:
+            assert time.monotonic() < deadline, "the run takes too long"
+            peak = max(peak, _peak_kib(process.pid))
+            time.sleep(0.01)
+    return process.returncode, (Path(cwd) / "measured.out").read_text(), peak
+
+
+def _peak_kib(pid):
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        if Path(f"/proc/{pid}/exe").readlink() != Path(binary()).resolve():
+            return 0  # not yet
+    except OSError:
+        return 0
+    line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+    return int(line.split()[1])

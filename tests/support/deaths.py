@@ -25,6 +25,9 @@ DEATHS = [
     "before_finish",
 ]
 
+# Failpoints that only some runs pass, and the tests that kill there.
+ELSEWHERE = {"after_part": "tests/crash/test_parallel.py", "before_second_look": "tests/cli/test_reconcile.py (stops there)"}
+
 
 def die(world, death):
     """Runs the world's pipeline, which must be killed at that failpoint."""
