@@ -33,12 +33,21 @@ static bool feed_lead(Feed *feed, int stream)
     return ok;
 }
 
+static void feed_close(Feed *feed)
+{
+    if (feed->session != NULL) feed->crew->shared.attempt->plan->source_connector->ops->close(feed->session);
+    feed->session = NULL;
+}
+
 /* Help that cannot be had (no further connection, no lock) leaves the leader to read alone. */
 static bool feed_help(Feed *feed, Share *share)
 {
     Err none;
+    bool joined;
     if (!feed_session(feed, &none)) log_info("a further reader could not be had: %s", none.message);
-    return stream_read_help(&feed->crew->shared, share, feed->session, &feed->err);
+    bool ok = stream_read_help(&feed->crew->shared, share, feed->session, &joined, &feed->err);
+    if (!joined) feed_close(feed); /* it may be a dead one */
+    return ok;
 }
 
 static bool feed_run(Feed *feed)
@@ -49,7 +58,7 @@ static bool feed_run(Feed *feed)
         if (work.over) break;
         ok = work.share != NULL ? feed_help(feed, work.share) : feed_lead(feed, work.stream);
     }
-    if (feed->session != NULL) feed->crew->shared.attempt->plan->source_connector->ops->close(feed->session);
+    feed_close(feed);
     return ok;
 }
 

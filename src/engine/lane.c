@@ -87,7 +87,12 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     lane->staged_bytes += (int64_t)item->batch->bytes;
     run->staged_rows += rows;
     run->rows_since_mark += rows;
-    if (item->part > 0) run->parts->items[item->part - 1].rows_since_mark += rows;
+    if (item->part > 0) {
+        run->parts->items[item->part - 1].rows_since_mark += rows;
+    } else { /* a read in parts that found nothing was followed by a whole one */
+        parts_free(run->parts);
+        run->parts = NULL;
+    }
     if (run->start.repair == NULL) run->position.rows += rows;
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;

@@ -63,9 +63,10 @@ bool parts_repeat(const PartSet *set)
 void parts_position(const PartSet *set, Arena *arena, Position *position)
 {
     position->source = NULL;
-    position->parted = set->resumable;
+    /* Parts without a row are no progress: the read begins anew, so that an empty one is proved empty as a whole. */
+    position->parted = set->resumable && position->rows > 0;
     position->part_count = 0;
-    if (!set->resumable) return;
+    if (!position->parted) return;
     PositionPart *left = arena_array(arena, PositionPart, set->count + 1);
     for (int i = 0; i < set->count; i++)
         if (!set->items[i].done)

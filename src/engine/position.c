@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POSITION_VERSION = 1 };
+enum { POSITION_VERSION = 1, POSITION_PARTED = 2 }; /* an older program must not take one in parts for a whole one */
 
 static void set_text(json_t *object, const char *key, const char *text)
 {
@@ -27,7 +27,7 @@ static void set_parts(json_t *object, const Position *position)
 char *position_to_text(const Position *position, Arena *arena)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "v", json_integer(POSITION_VERSION));
+    json_object_set_new(object, "v", json_integer(position->parted ? POSITION_PARTED : POSITION_VERSION));
     set_text(object, "owner", position->owner);
     json_object_set_new(object, "sync", json_integer((json_int_t)position->sync));
     json_object_set_new(object, "generation", json_integer((json_int_t)position->generation));
@@ -74,6 +74,13 @@ static bool get_parts(const json_t *object, Arena *arena, Position *position)
     return json_is_array(list);
 }
 
+static bool version_known(const json_t *object)
+{
+    json_int_t version = json_integer_value(json_object_get(object, "v"));
+    bool parted = json_object_get(object, "parts") != NULL;
+    return version == (parted ? POSITION_PARTED : POSITION_VERSION);
+}
+
 static bool not_readable(Err *err)
 {
     err_set(err, ERR_STATE_POSITION_INVALID, "the position saved in _openetl_commits is not one this version reads");
@@ -86,7 +93,7 @@ bool position_from_text(const char *text, Arena *arena, Position *position, Err 
 {
     json_error_t problem;
     json_t *object = json_loads(text, 0, &problem);
-    if (!json_is_object(object) || json_integer_value(json_object_get(object, "v")) != POSITION_VERSION) {
+    if (!json_is_object(object) || !version_known(object)) {
         json_decref(object);
         return not_readable(err);
     }

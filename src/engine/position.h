@@ -2,7 +2,7 @@
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
  *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7,
- *    "parts":[{"part":"…", "after":"…"}]}
+ *    "parts":[{"part":"…", "after":"…"}]}      (with parts: "v":2)
  *
  * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
  * sync        which run of the whole pipeline began this read: the streams of one sync share it

@@ -255,6 +255,8 @@ static bool read_parts(StreamRead *read, Reader *reader, Share *share, Err *err)
         ok = read_part(&rows, index, err);
     rows_release(&rows);
     if (!ok) share_fail(read->crew, share);
+    /* The leader waits for its helpers, who may sit in a statement for long. */
+    if (!ok && !err_retryable(err->code)) stop_ask(&read->crew->attempt->stop, STOP_FAILED);
     return ok;
 }
 
@@ -319,7 +321,7 @@ static bool read_once(StreamRead *read, Err *err)
     return ok;
 }
 
-bool stream_read_help(Crew *crew, Share *share, Session *session, Err *err)
+bool stream_read_help(Crew *crew, Share *share, Session *session, bool *joined, Err *err)
 {
     StreamRead *read = share->read;
     Reader *reader = NULL;
@@ -329,7 +331,8 @@ bool stream_read_help(Crew *crew, Share *share, Session *session, Err *err)
     }
     if (reader != NULL) source_of(crew)->read_close(reader);
     if (!ok) err_at(err, "stream %s", read->run->plan->name);
-    share_leave(crew, share, reader != NULL);
+    *joined = reader != NULL;
+    share_leave(crew, share, *joined);
     return ok;
 }
 
@@ -360,6 +363,13 @@ static bool count_apart(StreamRead *read, int64_t *rows, Err *err)
     return ok;
 }
 
+/* Whether the rows of before are behind a point that this read began at. */
+static bool goes_on(const StreamRead *read)
+{
+    const Position *position = &read->run->start.position;
+    return read->run->start.resuming && position->rows > 0 && (position->source != NULL || position->parted);
+}
+
 /* Reads the range until it gave rows or an independent count agrees that there are none. A row may arrive between the
  * read and the count of a full refresh, so a disagreement is first answered by reading again. */
 static bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
@@ -367,7 +377,7 @@ static bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
     if (read->run->start.repair != NULL) return read_once(read, err);
     for (int round = 0; round < EMPTY_READS; round++) {
         if (!read->nothing && !read_once(read, err)) return false;
-        if (read->stopped || atomic_load(&read->rows) > 0 || read->run->start.position.rows > 0) return true;
+        if (read->stopped || atomic_load(&read->rows) > 0 || goes_on(read)) return true;
         int64_t counted = 0;
         if (!count_apart(read, &counted, err)) return false;
         if (counted == 0) {

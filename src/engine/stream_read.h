@@ -10,7 +10,8 @@ bool source_session(Crew *crew, Session **session, Err *err);
 
 /* Reads the stream to its end, or until the crew is ending. */
 bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Err *err);
-/* Reads parts of a share; the share was given by crew_next and is left in here. A session that cannot join is no error. */
-bool stream_read_help(Crew *crew, Share *share, Session *session, Err *err);
+/* Reads parts of a share; the share was given by crew_next and is left in here. A session that cannot join is no error:
+ * *joined false. */
+bool stream_read_help(Crew *crew, Share *share, Session *session, bool *joined, Err *err);
 
 #endif

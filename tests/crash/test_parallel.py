@@ -227,3 +227,22 @@ def test_statements_are_bounded(world):
     assert code == 0, err
     assert 0 < longest < 1.0
     assert w.counts() == (ROWS, ROWS, ROWS)
+
+
+def test_an_index_being_built_anew_does_not_block_the_run(world):
+    """REINDEX waits for the index behind the first session; a further one would wait behind it."""
+    w = parallel_world(world, "duckdb", PAGES)
+    run = w.start(env={"OPENETL_FAILPOINT": "after_part:1:stop"})
+    wait_for(lambda: _stopped(run.pid))  # the first session holds the index by now
+    with psycopg.connect(w.source.url, autocommit=True) as other:
+        pid = other.info.backend_pid
+        thread = threading.Thread(target=lambda: other.execute("reindex index orders_pkey"))
+        thread.start()
+        with w.source.connect() as db:
+            wait_for(lambda: db.execute("select wait_event_type from pg_stat_activity where pid = %s", (pid,)).fetchone()[0] == "Lock"
+                     or not thread.is_alive())
+        run.send_signal(18)
+        code, _, err = finish(run, timeout=30)
+        thread.join(30)
+    assert code == 0, err
+    assert w.counts() == (ROWS, ROWS, ROWS)

@@ -86,8 +86,8 @@ static void parts_left_round_trip(void **state)
 static void parts_that_are_no_parts_are_refused(void **state)
 {
     (void)state;
-    const char *const bad[] = {"{\"v\":1,\"parts\":{}}", "{\"v\":1,\"parts\":[{}]}",
-                               "{\"v\":1,\"parts\":[{\"part\":1}]}"};
+    const char *const bad[] = {"{\"v\":2,\"parts\":{}}", "{\"v\":2,\"parts\":[{}]}", "{\"v\":1,\"parts\":[]}",
+                               "{\"v\":2,\"parts\":[{\"part\":1}]}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         Position position;
         Err err;
@@ -106,7 +106,7 @@ static void a_commit_saves_what_each_part_has_left(void **state)
     (void)state;
     const PositionPart parts[] = {{.part = "a"}, {.part = "b", .after = "7"}, {.part = "c"}};
     PartSet *set = parts_new(parts, 3, true);
-    Position position = {.source = "x"};
+    Position position = {.source = "x", .rows = 15};
     set->items[0].rows_since_mark = 10;
     set->items[1].rows_since_mark = 5;
     assert_int_equal(parts_mark(set, 1, text_of("3"), false), 10);
@@ -118,6 +118,9 @@ static void a_commit_saves_what_each_part_has_left(void **state)
     assert_string_equal(position.parts[0].after, "3");
     assert_string_equal(position.parts[1].part, "b");
     assert_string_equal(position.parts[1].after, "7"); /* its rows since are not behind a resume point */
+    position.rows = 0; /* parts that were read and held nothing are not to be left out: rows may come */
+    parts_position(set, &arena, &position);
+    assert_false(position.parted);
     parts_free(set);
 }
 

@@ -43,7 +43,9 @@ static const char TYPES[] =
  * collation and the type's own order, over NOT NULL: what ORDER BY and > on the column mean too. */
 static const char KEYS[] =
     "SELECT i.indrelid, i.indexrelid, i.indisprimary, a.attname, "
-    "a.attnotnull AND i.indisvalid AND i.indoption[k.n] = 0 AND i.indcollation[k.n] = a.attcollation AND o.opcdefault "
+    "a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint t WHERE t.conrelid = i.indrelid "
+    "AND t.contype = 'n' AND NOT t.convalidated AND a.attnum = ANY (t.conkey)) AND i.indisvalid AND i.indoption[k.n] = "
+    "0 AND i.indcollation[k.n] = a.attcollation AND o.opcdefault "
     "FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid "
     "JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree', "
     "pg_catalog.generate_series(0, i.indnkeyatts - 1) k(n), "

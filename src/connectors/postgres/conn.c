@@ -402,7 +402,8 @@ static bool session_pin(PgSession *session, const OpenSpec *spec, Err *err)
         "'iso_8601';"
         "SET extra_float_digits = 3; SET bytea_output = 'hex'; SET row_security = off;"
         "SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed';"
-        "SET xmlbinary = 'base64'; SET xmloption = 'content'; SET statement_timeout = 0; SET lock_timeout = '60s';"
+        "SET xmlbinary = 'base64'; SET xmloption = 'content'; SET statement_timeout = 0; SET lock_timeout = "
+        "'" PG_LOCK_TIMEOUT "';"
         "SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SET jit = off;";
     static const char question[] = "SELECT pg_catalog.current_schema(), "
                                    "pg_catalog.scale(0::pg_catalog.money::pg_catalog.numeric)";

@@ -29,6 +29,9 @@ typedef struct PgSession {
     PgWriteState *write;         /* destination sessions, made by prepare */
 } PgSession;
 
+/* How long a session waits for a lock. */
+#define PG_LOCK_TIMEOUT "60s"
+
 bool pg_open(const OpenSpec *spec, Session **session, Err *err);
 void pg_close(Session *session);
 

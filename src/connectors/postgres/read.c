@@ -28,6 +28,7 @@ typedef struct PgReader {
     uint64_t rows_given; /* with the part's number on top: the low half of _openetl_seq */
     /* the running statement, and the next one's size */
     int64_t statement_limit; /* rows a statement; 0: all */
+    bool sorts_ties;         /* the index has the cursor alone: each statement sorts the ties it begins in */
     int64_t statement_rows;  /* decoder.rows when it began */
     int64_t statement_began_us;
     bool copying;
@@ -82,20 +83,21 @@ static bool prefer_index(PgReader *reader, Err *err)
 }
 
 /* Whether an index gives the phase's order, so that a statement with a LIMIT reads no more than it gives. Keys are unique
- * indexes; a cursor may have none. */
+ * indexes; a cursor may have none, or one that leaves ties to be sorted by the key. */
 static bool order_indexed(PgReader *reader, bool *indexed, Err *err)
 {
-    static const char sql[] =
+    static const char leading[] =
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid "
         "JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree' "
         "JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
         "WHERE i.indrelid = $1::pg_catalog.oid AND a.attname = $2 AND i.indpred IS NULL AND i.indisvalid)";
     const PgPhase *phase = &reader->phases[0];
     *indexed = phase->count > 0;
-    if (strcmp(phase->order, "cursor") != 0) return true;
+    reader->sorts_ties = strcmp(phase->order, "cursor") == 0;
+    if (!reader->sorts_ties) return true;
     const char *values[] = {reader->table.oid, phase->by[0]};
     PGresult *result;
-    if (!pg_exec_params(reader->session, sql, 2, values, &result, err)) return false;
+    if (!pg_exec_params(reader->session, leading, 2, values, &result, err)) return false;
     *indexed = PQgetvalue(result, 0, 0)[0] == 't';
     PQclear(result);
     return true;
@@ -233,7 +235,10 @@ static bool has_next_statement(PgReader *reader)
     int64_t took_us = clock_mono_us() - reader->statement_began_us, most_us = reader->spec->max_statement_us;
     if (reader->slice.kind == SLICE_BLOCKS) return slice_next(&reader->slice, took_us, reader->spec);
     if (!is_limited(reader) || reader->decoder.rows - reader->statement_rows < reader->statement_limit) return false;
-    if (most_us > 0) reader->statement_limit = next_size(reader->statement_limit, took_us, most_us);
+    int64_t next = most_us > 0 ? next_size(reader->statement_limit, took_us, most_us) : reader->statement_limit;
+    /* A slow statement may have sorted a great many ties, which each further one does again: few of them, then. */
+    if (reader->sorts_ties && next < reader->statement_limit) next = reader->statement_limit * 2;
+    reader->statement_limit = next;
     int64_t most = reader->spec->chunk_rows;
     if (most > 0 && reader->statement_limit > most) reader->statement_limit = most;
     return true;

@@ -54,8 +54,8 @@ static bool table_file(PgSession *session, const CatalogTable *table, Buf *file,
     return ok;
 }
 
-/* A SELECT of the stream's columns, no rows: takes the lock and the snapshot. */
-static bool touch_table(PgSession *session, const ReadSpec *spec, Err *err)
+/* A SELECT of the stream's columns, no rows: takes the locks, of the indexes too, and the snapshot. */
+static bool select_nothing(PgSession *session, const ReadSpec *spec, Err *err)
 {
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
@@ -67,9 +67,14 @@ static bool touch_table(PgSession *session, const ReadSpec *spec, Err *err)
     buf_puts(&sql, " FROM ");
     pg_put_from(session, spec->table, &sql);
     buf_puts(&sql, " LIMIT 0");
-    bool ok = pg_exec(session, BEGIN, NULL, err) && pg_exec(session, buf_text(&sql), NULL, err);
+    bool ok = pg_exec(session, buf_text(&sql), NULL, err);
     buf_release(&sql);
     return ok;
+}
+
+static bool touch_table(PgSession *session, const ReadSpec *spec, Err *err)
+{
+    return pg_exec(session, BEGIN, NULL, err) && select_nothing(session, spec, err);
 }
 
 static bool lock_by_reading(PgSession *session, const ReadSpec *spec, Err *err)
@@ -170,9 +175,11 @@ bool snapshot_join(PgSession *session, const ReadSpec *spec, const char *text, A
     *lsn = strtoull(text, &name, 10);
     *joined = false;
     if (!import_snapshot(session, name + 1, err)) return false;
-    if (!take_lock(session, spec->table, " NOWAIT", err)) {
+    if (!take_lock(session, spec->table, " NOWAIT", err) ||
+        !pg_exec(session, "SET LOCAL lock_timeout = '100ms'", NULL, err) || !select_nothing(session, spec, err) ||
+        !pg_exec(session, "SET LOCAL lock_timeout = '" PG_LOCK_TIMEOUT "'", NULL, err)) {
         /* Or it is no table that can be locked, or a role that may not: its lock would come with the first statement, and
-         * could wait. */
+         * could wait. An index that is being built anew has a waiter of its own. */
         bool lost = err->code == ERR_SOURCE_LOST || err->code == ERR_STOPPED;
         if (!lost) snapshot_end(session);
         return !lost;

@@ -1,5 +1,7 @@
 #include "connectors/postgres/split.h"
 
+#include "data/value.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -197,17 +199,62 @@ static bool read_ends(PgSession *session, const CatalogTable *table, const char 
     return true;
 }
 
-static void cut_key(const KeyFacts *facts, const PgPhase *phase, int count, Arena *arena, ReadSplit *split)
+/* Bounds come from statistics that may be older than the server's collations: they have to ascend by the order that the
+ * reads compare by, or ranges would overlap. */
+static bool bounds_ascend(PgSession *session, const CatalogTable *table, const char *column, const char *const *bounds,
+                          int count, bool *ascend, Err *err)
 {
-    const char *from = NULL;
-    split->parts = arena_array(arena, const char *, count + 1);
-    split->resumable = true;
-    for (int i = 0; i < count; i++) {
-        const char *to = i + 1 == count ? NULL : facts->bounds[(facts->count - 1) * (i + 1) / count];
-        if (from != NULL && to != NULL && strcmp(from, to) == 0) continue;
-        split->parts[split->count++] = key_text(phase, from, to, arena);
-        from = to;
+    const char *native = table_column(table, column)->native;
+    Buf sql;
+    PGresult *found;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "SELECT true");
+    for (int i = 0; i + 1 < count; i++) {
+        buf_puts(&sql, " AND (SELECT x.v < ");
+        pg_put_typed(&sql, bounds[i + 1], native);
+        buf_puts(&sql, " FROM (SELECT ");
+        pg_put_column(&sql, table, column);
+        buf_puts(&sql, " AS v FROM ");
+        pg_put_from(session, table, &sql);
+        buf_puts(&sql, " WHERE false UNION ALL SELECT ");
+        pg_put_typed(&sql, bounds[i], native);
+        buf_puts(&sql, ") x)");
     }
+    bool ok = pg_exec(session, buf_text(&sql), &found, err);
+    buf_release(&sql);
+    if (!ok) return false;
+    *ascend = PQgetvalue(found, 0, 0)[0] == 't';
+    PQclear(found);
+    return true;
+}
+
+/* The chosen quantiles, each once; how many. */
+static int choose_bounds(const KeyFacts *facts, int count, const char **chosen)
+{
+    int used = 0;
+    for (int i = 1; i < count; i++) {
+        const char *bound = facts->bounds[(facts->count - 1) * i / count];
+        if (used == 0 || strcmp(chosen[used - 1], bound) != 0) chosen[used++] = bound;
+    }
+    return used;
+}
+
+static bool cut_key(PgSession *session, const ReadSpec *spec, const KeyFacts *facts, const PgPhase *phase, int count,
+                    Arena *arena, ReadSplit *split, Err *err)
+{
+    const char **bounds = arena_array(arena, const char *, count + 1);
+    int used = choose_bounds(facts, count, bounds);
+    bool ascend;
+    if (!bounds_ascend(session, spec->table, phase->by[0], bounds, used, &ascend, err)) return false;
+    for (int i = 0; i < used; i++)
+        ascend = ascend && utf8_valid(bounds[i], strlen(bounds[i])); /* a part's text is JSON */
+    if (!ascend || used == 0) return true;
+    split->parts = arena_array(arena, const char *, used + 1);
+    split->resumable = true;
+    for (int i = 0; i <= used; i++)
+        split->parts[split->count++] =
+            key_text(phase, i == 0 ? NULL : bounds[i - 1], i == used ? NULL : bounds[i], arena);
+    return true;
 }
 
 bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err)
@@ -215,13 +262,16 @@ bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err)
     static const char sql[] =
         "SELECT pg_catalog.sum(pg_catalog.pg_relation_size(t.relid)), "
         "pg_catalog.sum(pg_catalog.pg_table_size(t.relid)), "
-        "pg_catalog.pg_relation_size($1::pg_catalog.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8 "
+        "pg_catalog.pg_relation_size($1::pg_catalog.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8, "
+        "EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_am m ON m.oid = c.relam "
+        "WHERE c.oid = $1::pg_catalog.oid AND m.amname = 'heap') "
         "FROM (SELECT relid FROM pg_catalog.pg_partition_tree($1::pg_catalog.oid) UNION SELECT $1::pg_catalog.oid) t";
     PGresult *found;
     if (!pg_exec_params(session, sql, 1, &table->oid, &found, err)) return false;
     *size = (PgSize){.heap_bytes = strtoll(PQgetvalue(found, 0, 0), NULL, 10),
                      .total_bytes = strtoll(PQgetvalue(found, 0, 1), NULL, 10),
-                     .blocks = strtoll(PQgetvalue(found, 0, 2), NULL, 10)};
+                     .blocks = strtoll(PQgetvalue(found, 0, 2), NULL, 10),
+                     .heap = PQgetvalue(found, 0, 3)[0] == 't'};
     PQclear(found);
     return true;
 }
@@ -241,10 +291,11 @@ static bool by_pages(const ReadSpec *spec, const PgPhase *phase, const KeyFacts 
 bool split_plan(PgSession *session, const ReadSpec *spec, const PgTable *table, const PgSize *size,
                 const PgPhase *phase, int readers, Arena *arena, ReadSplit *split, Err *err)
 {
-    bool has_pages = table->kind == 'r' || table->kind == 'm', keyed = phase->count > 0;
+    bool has_pages = size->heap, keyed = phase->count > 0;
     KeyFacts facts = {0};
     *split = (ReadSplit){0};
-    if ((!has_pages && table->kind != 'p') || strcmp(phase->order, "key") != 0) return true;
+    bool cuttable = table->kind == 'r' || table->kind == 'm' || table->kind == 'p';
+    if (!cuttable || strcmp(phase->order, "key") != 0) return true;
     if (size->total_bytes < LEAST_BYTES && !cut_anyway()) return true;
     if (keyed && !read_quantiles(session, table, phase->by[0], arena, &facts, err)) return false;
     if (has_pages && by_pages(spec, phase, &facts)) {
@@ -257,8 +308,7 @@ bool split_plan(PgSession *session, const ReadSpec *spec, const PgTable *table, 
         !read_ends(session, spec->table, phase->by[0], slices_for(readers, SLICES_MAX), arena, &facts, err))
         return false;
     int count = slices_for(readers, facts.count - 1);
-    if (count >= 2) cut_key(&facts, phase, count, arena, split);
-    return true;
+    return count < 2 || cut_key(session, spec, &facts, phase, count, arena, split, err);
 }
 
 /* ---- a slice's text ---------------------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef struct PgSize {
     int64_t heap_bytes;  /* of all partitions */
     int64_t total_bytes; /* with what is stored out of line */
     int64_t blocks;      /* pages of the table itself */
+    bool heap;           /* its rows lie in those pages: other access methods number theirs otherwise */
 } PgSize;
 
 bool size_read(PgSession *session, const PgTable *table, PgSize *size, Err *err);
