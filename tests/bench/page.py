@@ -120,11 +120,18 @@ def remarks(r):
         for c in unlucky:
             if c["status"] == status:
                 lines.append(f"- {c['contender']}, {c['job']}, {c['table']}: {STATUS[status]}{shorten(c['reason'])}.")
+    done = {(job, name) for job, name, _ in r.groups()}
+    absent = [f"{job}, {name}" for job, name in EVERY_GROUP if (job, name) not in done]
+    absent += [] if r.all.get("growth") else ["growth"]
+    if absent:
+        lines.append(f"- Not measured in these results: {'; '.join(absent)}.")
     if not unlucky:
         lines.append("- Every run of every contender ended, and its result was right.")
     return "\n".join(lines)
 
 
+EVERY_GROUP = [(job, name) for job in ("nothing", "duckdb", "postgres") for name in ("narrow", "orders", "lineitem", "wide")]
+EVERY_GROUP += [("merge-duckdb", "changing"), ("merge-postgres", "changing"), ("dedupe-duckdb", "log"), ("dedupe-postgres", "log")]
 STATUS = {"wrong": "its result was wrong: ", "failed": "it failed: ", "timeout": "it did not end: ", "stopped": ""}
 
 
