@@ -60,8 +60,10 @@ static Figures figures_of(const StreamProgress *stream, int64_t now_us)
     int64_t estimate = atomic_load(&stream->estimate);
     int64_t spent = started == 0 ? 0 : (finished != 0 ? finished : now_us) - started;
     if (spent >= 1000000 || (finished != 0 && spent > 0)) f.rate = (int64_t)((double)f.rows * 1e6 / (double)spent);
-    if (f.phase == PHASE_READING && f.rate > 0 && estimate > f.rows)
-        f.left_us = ((estimate - f.rows + f.rate - 1) / f.rate) * 1000000;
+    if (f.phase == PHASE_READING && f.rate > 0 && estimate > f.rows) {
+        int64_t seconds = (estimate - f.rows + f.rate / 2) / f.rate;
+        f.left_us = (seconds > 0 ? seconds : 1) * 1000000;
+    }
     return f;
 }
 
