@@ -96,6 +96,8 @@ static bool next_work(Crew *crew, Work *work)
     }
     Share *share = share_with_work(crew);
     if (share == NULL) return crew->leading == 0;
+    if (queue_pressed(crew->queue))
+        return false; /* the destination is the slower side: more readers only take from it */
     share->helpers++;
     *work = (Work){.share = share};
     return true;

@@ -1,5 +1,6 @@
 /* The crew: the feeds of a lane, and what each does next. A feed leads the read of a stream, longest table first; one that
- * finds no stream left helps where a read was cut into parts. Shared state is locked inside.
+ * finds no stream left helps where a read was cut into parts, while the
+ * lane is not behind. Shared state is locked inside.
  *
  * feed.c starts the threads, stream_read.c reads. */
 #ifndef OPENETL_ENGINE_CREW_H

@@ -124,6 +124,14 @@ int queue_pop(Queue *queue, QueueItem *item, int64_t wait_us)
     return 1;
 }
 
+bool queue_pressed(Queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool pressed = queue->bytes > queue->max_bytes / 2;
+    pthread_mutex_unlock(&queue->lock);
+    return pressed;
+}
+
 void queue_close(Queue *queue)
 {
     pthread_mutex_lock(&queue->lock);

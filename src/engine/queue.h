@@ -37,6 +37,8 @@ void queue_free(Queue *queue); /* frees what is left in it */
 bool queue_push(Queue *queue, QueueItem *item);
 /* 1 an item, 0 nothing within wait_us, -1 closed and empty. */
 int queue_pop(Queue *queue, QueueItem *item, int64_t wait_us);
+/* Whether the lane is behind: more than half of the bound waits for it. */
+bool queue_pressed(Queue *queue);
 /* No more pushes succeed, pops return what is left: the other side failed or ended. */
 void queue_close(Queue *queue);
 void queue_item_release(QueueItem *item);

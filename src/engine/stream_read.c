@@ -245,14 +245,16 @@ static bool read_part(RowSource *rows, int index, Err *err)
     return true;
 }
 
-/* Part after part, until none is left. */
-static bool read_parts(StreamRead *read, Reader *reader, Share *share, Err *err)
+/* Part after part, until none is left; a helper, until it is of no use. */
+static bool read_parts(StreamRead *read, Reader *reader, Share *share, bool helps, Err *err)
 {
     RowSource rows;
     bool ok = true;
     rows_init(&rows, read, reader, share);
-    for (int index; ok && (index = share_take(read->crew, share)) >= 0;)
+    for (int index; ok && (index = share_take(read->crew, share)) >= 0;) {
         ok = read_part(&rows, index, err);
+        if (helps && queue_pressed(read->crew->queue)) break;
+    }
     rows_release(&rows);
     if (!ok) share_fail(read->crew, share);
     /* The leader waits for its helpers, who may sit in a statement for long. */
@@ -299,7 +301,7 @@ static bool read_shared(StreamRead *read, Reader *reader, Share *share, bool res
     if (!push(read, &item, err)) return false;
     if (share->most_helpers > share->count - 1) share->most_helpers = share->count - 1;
     share_open(crew, share);
-    bool ok = read_parts(read, reader, share, err);
+    bool ok = read_parts(read, reader, share, false, err);
     share_close(crew, share);
     read->stopped = ok && share->done < share->count;
     return ok;
@@ -327,7 +329,7 @@ bool stream_read_help(Crew *crew, Share *share, Session *session, bool *joined, 
     Reader *reader = NULL;
     bool ok = true;
     if (session != NULL && source_of(crew)->read_join(session, &read->spec, share->snapshot, &reader, err)) {
-        if (reader != NULL) ok = read_parts(read, reader, share, err);
+        if (reader != NULL) ok = read_parts(read, reader, share, true, err);
     }
     if (reader != NULL) source_of(crew)->read_close(reader);
     if (!ok) err_at(err, "stream %s", read->run->plan->name);
