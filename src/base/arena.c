@@ -47,6 +47,13 @@ void *mem_realloc(void *old, size_t size)
     return memory;
 }
 
+char *mem_strdup(const char *text)
+{
+    if (text == NULL) return NULL;
+    size_t size = strlen(text) + 1;
+    return memcpy(mem_alloc(size), text, size);
+}
+
 void arena_init(Arena *arena)
 {
     *arena = (Arena){0};

@@ -41,5 +41,6 @@ void arena_defer(Arena *arena, void (*fn)(void *handle), void *handle);
 void *mem_alloc(size_t size);
 void *mem_zero(size_t size);
 void *mem_realloc(void *old, size_t size);
+char *mem_strdup(const char *text); /* NULL stays NULL */
 
 #endif

@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *copy(const char *text)
-{
-    if (text == NULL) return NULL;
-    size_t size = strlen(text) + 1;
-    return memcpy(mem_alloc(size), text, size);
-}
-
 PartSet *parts_new(const PositionPart *parts, int count, bool resumable)
 {
     PartSet *set = mem_zero(sizeof *set);
@@ -17,7 +10,7 @@ PartSet *parts_new(const PositionPart *parts, int count, bool resumable)
     set->count = count;
     set->resumable = resumable;
     for (int i = 0; i < count; i++)
-        set->items[i] = (Part){.text = copy(parts[i].part), .after = copy(parts[i].after)};
+        set->items[i] = (Part){.text = mem_strdup(parts[i].part), .after = mem_strdup(parts[i].after)};
     return set;
 }
 

@@ -34,13 +34,6 @@ static const SourceOps *source_of(const Crew *crew)
     return crew->attempt->plan->source_connector->source;
 }
 
-static char *heap_copy(const char *text)
-{
-    if (text == NULL) return NULL;
-    size_t size = strlen(text) + 1;
-    return memcpy(mem_alloc(size), text, size);
-}
-
 static bool push(const StreamRead *read, QueueItem *item, Err *err)
 {
     item->stream = read->index;
@@ -78,8 +71,8 @@ static bool decide_range(StreamRead *read, Err *err)
 static bool push_opened(const StreamRead *read, Err *err)
 {
     QueueItem item = {.opened = true,
-                      .lower = heap_copy(read->spec.lower),
-                      .upper = heap_copy(read->spec.upper),
+                      .lower = mem_strdup(read->spec.lower),
+                      .upper = mem_strdup(read->spec.upper),
                       .upper_inclusive = read->spec.upper_inclusive};
     return push(read, &item, err);
 }
@@ -122,7 +115,7 @@ static char *highest_text(StreamRead *read)
     Buf text;
     buf_init(&text, 128);
     cursor_format(read->run->plan->cursor_type.id, highest, &text);
-    char *copy = heap_copy(buf_text(&text));
+    char *copy = mem_strdup(buf_text(&text));
     buf_release(&text);
     return copy;
 }
@@ -180,7 +173,7 @@ static bool push_batch(RowSource *rows, Batch **batch, Err *err)
     bool at_mark = source_of(read->crew)->mark(rows->reader, &rows->position);
     failpoint(after_read);
     QueueItem item = {.batch = taken, .part = rows->part, .at_mark = at_mark, .highest = highest_text(read)};
-    if (at_mark) item.position = heap_copy(buf_text(&rows->position));
+    if (at_mark) item.position = mem_strdup(buf_text(&rows->position));
     return push(read, &item, err);
 }
 

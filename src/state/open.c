@@ -3,12 +3,6 @@
 #include "base/clock.h"
 #include "config/secrets.h"
 
-static char *copy(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    return memcpy(mem_alloc(size), text, size);
-}
-
 static bool is_url(const char *where)
 {
     return strncmp(where, "postgresql://", 13) == 0 || strncmp(where, "postgres://", 11) == 0;
@@ -18,7 +12,7 @@ static char *shown_place(const char *where)
 {
     Arena arena;
     arena_init(&arena);
-    char *place = copy(is_url(where) ? secret_hide_url(where, &arena) : where);
+    char *place = mem_strdup(is_url(where) ? secret_hide_url(where, &arena) : where);
     arena_release(&arena);
     return place;
 }
@@ -28,9 +22,9 @@ bool state_open(const char *where, const char *workspace, bool read_only, State 
     *state = NULL;
     State *opened = mem_zero(sizeof *opened);
     opened->backend = is_url(where) ? &backend_postgres : &backend_sqlite;
-    opened->where = copy(where);
+    opened->where = mem_strdup(where);
     opened->place = shown_place(where);
-    opened->workspace = copy(workspace);
+    opened->workspace = mem_strdup(workspace);
     opened->read_only = read_only;
     pthread_mutex_init(&opened->mutex, NULL);
     if (opened->backend->open(opened, err)) {

@@ -2,12 +2,6 @@
 
 #include "base/buf.h"
 
-static char *copy(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    return memcpy(mem_alloc(size), text, size);
-}
-
 /* ---- which schema ---- */
 
 /* The search_path of the URL's options, when it is one name. */
@@ -19,7 +13,7 @@ static bool find_schema(State *state, Err *err)
                                 " AND source = 'client' AND setting ~ ','";
     PGresult *result;
     if (state->pg->schema != NULL) return true;
-    state->pg->schema = copy("openetl_state");
+    state->pg->schema = mem_strdup("openetl_state");
     if (!pg_store_exec(state, GIVEN, 0, NULL, "open", &result, err)) return false;
     bool several = PQntuples(result) > 0;
     PQclear(result);
@@ -32,7 +26,7 @@ static bool find_schema(State *state, Err *err)
     if (!pg_store_exec(state, SQL, 0, NULL, "open", &result, err)) return false;
     if (PQntuples(result) > 0) {
         free(state->pg->schema);
-        state->pg->schema = copy(PQgetvalue(result, 0, 1));
+        state->pg->schema = mem_strdup(PQgetvalue(result, 0, 1));
     }
     PQclear(result);
     return true;

@@ -2,8 +2,6 @@
 
 #include "data/value.h"
 
-#include <jansson.h>
-
 enum { POSITION_VERSION = 1 };
 
 void keyset_init(Keyset *keyset)
@@ -116,13 +114,11 @@ bool keyset_mark(const Keyset *keyset, Buf *position)
 {
     const PgPhase *phase = keyset->phase;
     if (phase == NULL || phase->count == 0) return false;
-    json_t *by = json_array(), *after = json_array();
-    for (int i = 0; i < phase->count; i++) {
-        json_array_append_new(by, json_string(phase->by[i]));
+    json_t *after = json_array();
+    for (int i = 0; i < phase->count; i++)
         json_array_append_new(after, json_stringn(buf_text(&keyset->values[i]), keyset->values[i].length));
-    }
-    json_t *object =
-        json_pack("{s:i, s:s, s:o, s:o}", "v", POSITION_VERSION, "order", phase->order, "by", by, "after", after);
+    json_t *object = json_pack("{s:i, s:s, s:o, s:o}", "v", POSITION_VERSION, "order", phase->order, "by",
+                               keyset_names(phase), "after", after);
     char *text = object == NULL ? NULL : json_dumps(object, JSON_COMPACT);
     json_decref(object);
     if (text == NULL) return false;
@@ -131,7 +127,15 @@ bool keyset_mark(const Keyset *keyset, Buf *position)
     return true;
 }
 
-static bool same_names(const json_t *names, const PgPhase *phase)
+json_t *keyset_names(const PgPhase *phase)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < phase->count; i++)
+        json_array_append_new(names, json_string(phase->by[i]));
+    return names;
+}
+
+bool keyset_same_names(const json_t *names, const PgPhase *phase)
 {
     if (json_array_size(names) != (size_t)phase->count) return false;
     for (int i = 0; i < phase->count; i++) {
@@ -160,7 +164,7 @@ bool keyset_resume(const ReadSpec *spec, const PgPhase *phases, int count, int *
     bool found = false;
     for (int i = 0; i < count && !found && order != NULL; i++) {
         found = json_integer_value(json_object_get(object, "v")) == POSITION_VERSION &&
-                strcmp(order, phases[i].order) == 0 && same_names(json_object_get(object, "by"), &phases[i]) &&
+                strcmp(order, phases[i].order) == 0 && keyset_same_names(json_object_get(object, "by"), &phases[i]) &&
                 take_values(json_object_get(object, "after"), &phases[i], after);
         if (found) *phase = i;
     }

@@ -9,6 +9,8 @@
 #include "connectors/postgres/range.h"
 #include "data/batch.h"
 
+#include <jansson.h>
+
 /* One statement of a read. */
 typedef struct PgPhase {
     const char *order; /* "key", "cursor" or "null": its name in a position */
@@ -31,6 +33,9 @@ int keyset_phases(const ReadSpec *spec, const PgTable *table, Arena *arena, PgPh
 void keyset_take(Keyset *keyset, const PgPhase *phase, const Batch *batch);
 /* Appends the condition for rows after `after` (if it is of this phase) and the ORDER BY. */
 void keyset_put(const CatalogTable *table, const PgPhase *phase, const Keyset *after, Buf *sql);
+/* The order's columns as a position has them, and whether it has these. */
+json_t *keyset_names(const PgPhase *phase);
+bool keyset_same_names(const json_t *names, const PgPhase *phase);
 /* Writes the position; false when there is none. */
 bool keyset_mark(const Keyset *keyset, Buf *position);
 /* Reads spec->resume. STATE_POSITION_INVALID when it is not a position of these phases. */

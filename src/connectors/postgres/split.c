@@ -2,7 +2,6 @@
 
 #include "data/value.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -113,10 +112,7 @@ static const char *blocks_text(int64_t from, int64_t to, Arena *arena)
 
 static const char *key_text(const PgPhase *phase, const char *from, const char *to, Arena *arena)
 {
-    json_t *by = json_array();
-    for (int i = 0; i < phase->count; i++)
-        json_array_append_new(by, json_string(phase->by[i]));
-    json_t *object = json_pack("{s:i, s:s, s:o}", "v", SLICE_VERSION, "slice", "key", "by", by);
+    json_t *object = json_pack("{s:i, s:s, s:o}", "v", SLICE_VERSION, "slice", "key", "by", keyset_names(phase));
     if (from != NULL) json_object_set_new(object, "from", json_string(from));
     if (to != NULL) json_object_set_new(object, "to", json_string(to));
     return dump(object, arena);
@@ -313,16 +309,6 @@ bool split_plan(PgSession *session, const ReadSpec *spec, const PgTable *table, 
 
 /* ---- a slice's text ---------------------------------------------------------------------------------------------- */
 
-static bool same_order(const json_t *by, const PgPhase *phase)
-{
-    if (json_array_size(by) != (size_t)phase->count || phase->count == 0) return false;
-    for (int i = 0; i < phase->count; i++) {
-        const char *name = json_string_value(json_array_get(by, (size_t)i));
-        if (name == NULL || strcmp(name, phase->by[i]) != 0) return false;
-    }
-    return true;
-}
-
 static const char *bound_text(const json_t *object, const char *name, Arena *arena)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -339,7 +325,8 @@ static bool take_slice(const json_t *object, const PgPhase *phase, Arena *arena,
                            .end_block = json_integer_value(json_object_get(object, "to"))};
         return true;
     }
-    if (strcmp(kind, "key") != 0 || !same_order(json_object_get(object, "by"), phase)) return false;
+    if (strcmp(kind, "key") != 0 || phase->count == 0 || !keyset_same_names(json_object_get(object, "by"), phase))
+        return false;
     *slice = (PgSlice){.kind = SLICE_KEY,
                        .column = phase->by[0],
                        .from = bound_text(object, "from", arena),
