@@ -20,6 +20,7 @@
 #include "base/stop.h"
 #include "catalog/catalog.h"
 #include "catalog/drift.h"
+#include "connectors/log.h"
 #include "data/batch.h"
 #include "data/terms.h"
 
@@ -102,8 +103,15 @@ void check_add(CheckList *list, bool ok, const char *name, const char *detail, c
 
 /* ---- source ------------------------------------------------------------------------------------------------------ */
 
+/* What a read gives of each row. */
+typedef enum ReadWhat {
+    READ_ROWS,   /* its columns */
+    READ_KEYS,   /* its key columns alone (ReadSpec.key_schema) */
+    READ_DIGESTS /* its key columns, and Batch.digests of all its columns */
+} ReadWhat;
+
 /* What to read of one stream. */
-typedef struct ReadSpec {
+struct ReadSpec {
     const char *stream;        /* for messages */
     const CatalogTable *table; /* as discovered just now */
     const Schema *schema;      /* the columns to deliver, by name, in delivery order, with the types to deliver */
@@ -131,8 +139,10 @@ typedef struct ReadSpec {
     ReadOrder order;
     int64_t max_rows_per_second; /* the pace at which the engine will take rows; 0: any */
     int64_t max_statement_us; /* statements are cut so that none runs longer, as far as the source can; 0: no bound */
+    ReadWhat what;
+    const Schema *key_schema; /* the key columns in key order; where `what` is not READ_ROWS, and for read_rows */
     Stop *stop;
-} ReadSpec;
+};
 
 /* A read cut into parts that several sessions read, each part by one of them; together they give every row of the read
  * once. */
@@ -188,6 +198,19 @@ typedef struct SourceOps {
     bool (*read_split)(Reader *reader, int readers, Arena *arena, ReadSplit *split, Err *err);
     bool (*read_join)(Session *session, const ReadSpec *spec, const char *snapshot, Reader **reader, Err *err);
     bool (*read_part)(Reader *reader, const char *part, int number, const char *after, Err *err);
+    /* Turns an opened reader to the rows with these keys (columns of spec->key_schema; borrowed until read_next gave the
+     * end), in the reader's snapshot and under spec's filter: read_next then gives them whole, in any order, and ends. A key without a row
+     * gives none. May be called again and again, also after the read's own end. NULL where the room has none. */
+    bool (*read_rows)(Reader *reader, const Batch *keys, Err *err);
+    /* Why the read's parts are as they are, for the plan ("customer_id is skewed: 80 % of the rows have 1 …"); NULL where
+     * there is nothing to say. From statistics alone; may be NULL. */
+    bool (*split_note)(Session *session, const ReadSpec *spec, Arena *arena, const char **note, Err *err);
+    /* Reading from a replica, of two sessions of this room. moment: how far the primary is now, after a bound() was
+     * taken there; reached: whether the replica has all of that. Both NULL where the room has none. */
+    bool (*moment)(Session *primary, Arena *arena, const char **moment, Err *err);
+    bool (*reached)(Session *replica, const char *moment, bool *reached, Err *err);
+    /* The change log; NULL: the room has none. */
+    const LogOps *log;
     /* An independent count of the rows of the range (same where, cursor range and null rule; not the resume point). */
     bool (*count)(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
     /* Rows that no range can ever hold (same where): their cursor is NULL, or a date or timestamp of infinity. */
@@ -213,6 +236,8 @@ typedef struct DestStream {
     bool dedupe;        /* skip rows whose _openetl_id the table already has */
     bool collapse;      /* keep one row per _openetl_id within the epoch */
     bool with_ops;      /* add _openetl_op (and _openetl_deleted under merge) */
+    DeleteMode deletes; /* merge: what a delete does to the row (with_ops) */
+    Layout layout;      /* where changes go (cdc); LAYOUT_DIRECT otherwise */
     bool resume;        /* overwrite: go on with the half-built new table rather than begin it anew … */
     bool want_seq_high; /* merge: look up the highest _openetl_seq of a table that another pipeline or server filled */
     const char *build; /* … if it carries this text, given to prepare() when it was begun: another read may have begun
@@ -252,6 +277,10 @@ typedef struct EpochStream {
     CommitRecord record; /* record.rows is filled by commit() with the rows applied */
     int64_t staged_rows; /* what the engine handed to stage(); the room's own count must agree */
     bool finish;         /* the read ended: overwrite swaps its table now */
+    /* backfill under append: rows of the table whose `replace_column` lies in [replace_from, replace_to) (NULL: open) are deleted
+     * in the transaction, before the staged ones are inserted. NULL: nothing is */
+    const char *replace_column;
+    const char *replace_from, *replace_to;
 } EpochStream;
 
 typedef struct Epoch {
@@ -291,6 +320,10 @@ typedef struct DestOps {
     bool (*commit)(Session *session, Epoch *epoch, ApplyCounts *counts, Err *err);
     /* Drops what was staged since the last commit. Legal after any error, as is close. */
     void (*abort)(Session *session);
+    /* Merges the changes buffered for one stream into its base table (LAYOUT_BASE_BUFFER): the latest change a key, in one
+     * transaction, and drops the buffer; a compact that was killed is finished by the next. counts->staged are the changes.
+     * NULL: the room has no such layout. */
+    bool (*compact)(Session *session, const DestStream *stream, ApplyCounts *counts, Err *err);
     /* The type a column of `type` is stored as, as inspect() would name it: what prepare() gives to drift_check(),
      * offered so that the plan sees drift as the room will. NULL: every type as it is. */
     DriftStorage storage;

@@ -65,6 +65,7 @@ static void column_release(Column *column)
     buffer_release(&column->validity);
     buffer_release(&column->offsets);
     buffer_release(&column->values);
+    buffer_release(&column->unchanged);
     if (column->child != NULL) {
         column_release(column->child);
         free(column->child);
@@ -73,7 +74,7 @@ static void column_release(Column *column)
 
 static size_t column_size(const Column *column)
 {
-    size_t size = column->validity.bytes + column->offsets.bytes + column->values.bytes;
+    size_t size = column->validity.bytes + column->offsets.bytes + column->values.bytes + column->unchanged.bytes;
     return column->child == NULL ? size : size + column_size(column->child);
 }
 
@@ -95,6 +96,15 @@ void column_append_null(Column *column)
     else if ((column->rows & 7) == 0)
         buffer_append(&column->values, ZEROS, 1);
     column_push_validity(column, false);
+}
+
+void column_append_unchanged(Column *column)
+{
+    size_t byte = (size_t)column->rows >> 3;
+    while (column->unchanged.bytes <= byte)
+        buffer_append(&column->unchanged, "", 1);
+    column->unchanged.data[byte] = (uint8_t)(column->unchanged.data[byte] | 1u << (column->rows & 7));
+    column_append_null(column);
 }
 
 void column_append_bytes(Column *column, const void *bytes, size_t length)
@@ -130,6 +140,7 @@ static void column_truncate(Column *column, int64_t rows)
         column->nulls -= (column->validity.data[row >> 3] >> (row & 7) & 1) == 0;
     column->rows = rows;
     cut_bits(&column->validity, rows);
+    if (column->unchanged.bytes > (size_t)rows >> 3) cut_bits(&column->unchanged, rows);
     if (type_has_offsets(column->type.id)) {
         column->offsets.bytes = (size_t)(rows + 1) * sizeof(int32_t);
         int32_t end = column_offsets(column)[rows];
@@ -254,8 +265,8 @@ void builder_truncate(BatchBuilder *builder, int64_t rows)
 
 /* ---- batch ------------------------------------------------------------------------------------------------------- */
 
-/* A power of two, so that batches of about as many rows can use each other's. */
-static size_t ids_bytes(const Batch *batch)
+/* Of 16 bytes a row. A power of two, so that batches of about as many rows can use each other's. */
+static size_t hashes_bytes(const Batch *batch)
 {
     size_t need = (size_t)batch->rows * sizeof *batch->ids, bytes = BUFFER_FIRST_BYTES;
     while (bytes < need)
@@ -265,12 +276,18 @@ static size_t ids_bytes(const Batch *batch)
 
 void batch_make_ids(Batch *batch)
 {
-    if (batch->ids == NULL) batch->ids = pages_take(ids_bytes(batch));
+    if (batch->ids == NULL) batch->ids = pages_take(hashes_bytes(batch));
+}
+
+void batch_make_digests(Batch *batch)
+{
+    if (batch->digests == NULL) batch->digests = pages_take(hashes_bytes(batch));
 }
 
 static size_t column_footprint(const Column *column)
 {
-    size_t own = column->validity.capacity + column->offsets.capacity + column->values.capacity;
+    size_t own = column->validity.capacity + column->offsets.capacity + column->values.capacity +
+                 column->unchanged.capacity;
     return own + (column->child == NULL ? 0 : column_footprint(column->child));
 }
 
@@ -279,7 +296,8 @@ size_t batch_footprint(const Batch *batch)
     size_t rows = (size_t)batch->rows, total = sizeof *batch;
     for (int i = 0; i < batch->schema->count; i++)
         total += column_footprint(&batch->columns[i]);
-    if (batch->ids != NULL) total += ids_bytes(batch);
+    if (batch->ids != NULL) total += hashes_bytes(batch);
+    if (batch->digests != NULL) total += hashes_bytes(batch);
     if (batch->seqs != NULL) total += rows * (sizeof *batch->seqs + sizeof *batch->ops);
     return total;
 }
@@ -290,14 +308,17 @@ void batch_free(Batch *batch)
     columns_free(batch->columns, batch->schema->count);
     free(batch->seqs);
     free(batch->ops);
-    if (batch->ids != NULL) pages_give(batch->ids, ids_bytes(batch));
+    if (batch->ids != NULL) pages_give(batch->ids, hashes_bytes(batch));
+    if (batch->digests != NULL) pages_give(batch->digests, hashes_bytes(batch));
     free(batch);
 }
 
 static void copy_value(Column *to, const Column *from, int64_t row)
 {
     size_t length;
-    if (column_is_null(from, row)) {
+    if (column_is_unchanged(from, row)) {
+        column_append_unchanged(to);
+    } else if (column_is_null(from, row)) {
         column_append_null(to);
     } else if (from->type.id == TYPE_BOOL) {
         column_append_bool(to, column_bool(from, row));
@@ -328,6 +349,11 @@ Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count)
     }
     Batch *selected = builder_finish(&builder, (Seq){0});
     if (selected != NULL) selected->stream = batch->stream;
+    if (selected != NULL && batch->digests != NULL) {
+        batch_make_digests(selected);
+        for (int64_t i = 0; i < count; i++)
+            memcpy(selected->digests[i], batch->digests[rows[i]], sizeof *batch->digests);
+    }
     builder_release(&builder);
     batch_free(batch);
     return selected;

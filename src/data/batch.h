@@ -38,6 +38,9 @@ typedef struct Column {
     ColumnBuffer offsets;  /* (rows + 1) int32, for types with offsets; first is 0 */
     ColumnBuffer values;   /* fixed-width values, bits for bool, bytes for text and binary; unused for lists */
     struct Column *child;  /* lists only */
+    /* cdc: bit i: value i was not sent, and is what the row's version before has (unchanged TOAST); it counts as NULL here. bytes 0:
+     * every value was sent */
+    ColumnBuffer unchanged;
 } Column;
 
 /* The source's order of a version: compares by (high, low). Text form: seq_format. */
@@ -57,6 +60,7 @@ typedef struct Batch {
     Seq *seqs;
     uint8_t *ops;         /* RowOp a row; NULL: all OP_READ */
     uint8_t (*ids)[16];   /* _openetl_id a row; NULL until identity_assign() (the feed calls it) */
+    uint8_t (*digests)[16]; /* a hash of all the row's columns, where READ_DIGESTS asked for it */
     int64_t synced_at_us; /* _openetl_synced_at of all rows; set by the lane before stage() */
 } Batch;
 
@@ -89,6 +93,11 @@ static inline bool column_bool(const Column *column, int64_t row)
 static inline const int32_t *column_offsets(const Column *column)
 {
     return (const int32_t *)(const void *)column->offsets.data;
+}
+static inline bool column_is_unchanged(const Column *column, int64_t row)
+{
+    size_t byte = (size_t)row >> 3;
+    return byte < column->unchanged.bytes && (column->unchanged.data[byte] >> (row & 7) & 1) != 0;
 }
 /* The bytes of a text or binary value; not terminated. */
 static inline const char *column_bytes(const Column *column, int64_t row, size_t *length)
@@ -125,7 +134,8 @@ void builder_set_version(BatchBuilder *builder, RowOp op, Seq seq);
 size_t builder_bytes(const BatchBuilder *builder);
 /* Room for `ids`, not filled. */
 void batch_make_ids(Batch *batch);
-/* What the batch takes of memory: its buffers as they were allocated, its identities and versions. */
+void batch_make_digests(Batch *batch);
+/* What the batch takes of memory: its buffers as they were allocated, its identities, digests and versions. */
 size_t batch_footprint(const Batch *batch);
 /* True at the row or byte target. Cheap enough to call after each row. */
 bool builder_full(const BatchBuilder *builder);
@@ -141,6 +151,7 @@ void column_append_bool(Column *column, bool value);
 void column_append_bytes(Column *column, const void *bytes, size_t length); /* utf8, json, binary */
 /* Starts nothing, ends a list value: call after the elements went to column->child. */
 void column_end_list(Column *column);
+void column_append_unchanged(Column *column); /* a NULL that stands for the value of before */
 /* Room for `more` bytes at the end of a buffer, without counting them. */
 uint8_t *column_buffer_reserve(ColumnBuffer *buffer, size_t more);
 

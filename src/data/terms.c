@@ -8,7 +8,9 @@ static const char *const GUARANTEES[] = {"at_least_once", "effectively_once", "e
 static const char *const REPLAYS[] = {"exact", "superset"};
 static const char *const STYLES[] = {"stage_and_apply", "transactional_stream", "deliver_and_acknowledge"};
 static const char *const SCOPES[] = {"pipeline", "stream"};
-static const char *const OPS[] = {"read", "insert", "update", "delete"};
+static const char *const OPS[] = {"read", "insert", "update", "delete", "truncate"};
+static const char *const DELETES[] = {"soft", "hard", "ignore"};
+static const char *const LAYOUTS[] = {"direct", "base_buffer", "log_view"};
 
 static const char *const DRIFT_WORDS[] = {"unset", "apply", "ignore", "keep", "fail"};
 
@@ -54,6 +56,15 @@ const char *row_op_name(RowOp op)
 const char *drift_word_name(DriftWord word)
 {
     return DRIFT_WORDS[word];
+}
+
+const char *delete_mode_name(DeleteMode mode)
+{
+    return DELETES[mode];
+}
+const char *layout_name(Layout layout)
+{
+    return LAYOUTS[layout];
 }
 
 bool sync_parse(const char *text, SyncMode *sync)

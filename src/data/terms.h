@@ -23,8 +23,20 @@ typedef enum ReadOrder {
     READ_ORDER_PHYSICAL /* as it lies: the fastest, not resumable */
 } ReadOrder;
 typedef enum CommitScope { SCOPE_PIPELINE, SCOPE_STREAM } CommitScope;
-/* What a row says happened at the source. */
-typedef enum RowOp { OP_READ, OP_INSERT, OP_UPDATE, OP_DELETE } RowOp;
+/* What a row says happened at the source. OP_TRUNCATE has no key: every row of the table with a lower seq is gone. */
+typedef enum RowOp { OP_READ, OP_INSERT, OP_UPDATE, OP_DELETE, OP_TRUNCATE } RowOp;
+/* What a delete does at the destination under merge. */
+typedef enum DeleteMode {
+    DELETES_SOFT,  /* the row stays with its last values, flagged _openetl_deleted */
+    DELETES_HARD,  /* it is deleted */
+    DELETES_IGNORE /* nothing */
+} DeleteMode;
+/* Where the changes of a cdc stream go. */
+typedef enum Layout {
+    LAYOUT_DIRECT,      /* merged into the table (or appended to it) at each commit */
+    LAYOUT_BASE_BUFFER, /* into TABLE__changes, until compact merges them into TABLE */
+    LAYOUT_LOG_VIEW     /* into TABLE__changes, where all stay; TABLE is a view of the live state */
+} Layout;
 
 /* What to do about a change of the source's columns. Not every kind takes every word: config/drift.c. */
 typedef enum DriftWord { DRIFT_UNSET, DRIFT_APPLY, DRIFT_IGNORE, DRIFT_KEEP, DRIFT_FAIL, DRIFT_WORD_COUNT } DriftWord;
@@ -40,6 +52,8 @@ const char *commit_style_name(CommitStyle style); /* "stage_and_apply" … */
 const char *scope_name(CommitScope scope);        /* "pipeline", "stream" */
 const char *row_op_name(RowOp op);                /* "read" … */
 const char *drift_word_name(DriftWord word);      /* "apply" …; UNSET is "unset" */
+const char *delete_mode_name(DeleteMode mode);    /* "soft" … */
+const char *layout_name(Layout layout);           /* "direct" … */
 
 bool sync_parse(const char *text, SyncMode *sync);
 bool write_parse(const char *text, WriteMode *write);
