@@ -286,8 +286,8 @@ void batch_make_digests(Batch *batch)
 
 static size_t column_footprint(const Column *column)
 {
-    size_t own = column->validity.capacity + column->offsets.capacity + column->values.capacity +
-                 column->unchanged.capacity;
+    size_t own =
+        column->validity.capacity + column->offsets.capacity + column->values.capacity + column->unchanged.capacity;
     return own + (column->child == NULL ? 0 : column_footprint(column->child));
 }
 

@@ -58,10 +58,10 @@ typedef struct Batch {
     /* The order of the rows: when `seqs` is NULL row i has (seq_first.high, seq_first.low + i). Set by the source. */
     Seq seq_first;
     Seq *seqs;
-    uint8_t *ops;         /* RowOp a row; NULL: all OP_READ */
-    uint8_t (*ids)[16];   /* _openetl_id a row; NULL until identity_assign() (the feed calls it) */
+    uint8_t *ops;           /* RowOp a row; NULL: all OP_READ */
+    uint8_t (*ids)[16];     /* _openetl_id a row; NULL until identity_assign() (the feed calls it) */
     uint8_t (*digests)[16]; /* a hash of all the row's columns, where READ_DIGESTS asked for it */
-    int64_t synced_at_us; /* _openetl_synced_at of all rows; set by the lane before stage() */
+    int64_t synced_at_us;   /* _openetl_synced_at of all rows; set by the lane before stage() */
 } Batch;
 
 void batch_free(Batch *batch); /* NULL is fine */
