@@ -34,10 +34,7 @@ static void keep_texts(StreamRun *run, Position next)
 {
     Arena *fresh = mem_zero(sizeof *fresh);
     arena_init(fresh);
-    const char **texts[] = {&next.owner, &next.source, &next.lower, &next.upper, &next.watermark, &next.highest};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (*texts[i] != NULL) *texts[i] = arena_strdup(fresh, *texts[i]);
-    run->position = next;
+    run->position = position_copy(&next, fresh);
     if (run->texts != NULL) {
         arena_release(run->texts);
         free(run->texts);

@@ -2,7 +2,12 @@
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
  *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7,
- *    "parts":[{"part":"…", "after":"…"}]}      (with parts: "v":2)
+ *    "keys_at":"…", "set":"…", "log":"…", "cursor_type":"…", "parts":[{"part":"…", "after":"…"}]}
+ *
+ * Absent members are those that are not set. A member this program does not know is refused, not dropped: an older program
+ * would forget what a newer one saved. "v" is 2 with parts, 3 with the members from keys_at on, so that a program from before
+ * those refuses them too.
+ *
  *
  * owner       to whom the progress belongs (plan.h): another owner's position is never inherited
  * sync        which run of the whole pipeline began this read: the streams of one sync share it
@@ -17,6 +22,10 @@
  * left        streams of the sync whose read had not come to its end with this commit: the sync is over where it is 0
  * rows        rows of this read so far
  * seq         the highest high half of _openetl_seq so far, over all reads: the next read's is not below it
+ * keys_at     deletes.reconcile: when keys were last compared, in microseconds by the state store's clock
+ * set         sync: compare: the name of the set of row hashes, in the state store, that this commit stands for
+ * log         sync: cdc: how far the change log is at the destination; while the baseline is read, the anchor
+ * cursor_type incremental: the type of the cursor column; texts of another type are not compared with it
  * parts       of a read that was cut into parts: those that are left to read, each the source room's text and where to go
  *             on in it (absent: from its start). An empty list: all were read, and only the read's end is missing
  *
@@ -46,9 +55,13 @@ typedef struct Position {
     const char *watermark;
     const char *highest;
     bool repeats;
-    int left;
+    int64_t left;
     int64_t rows;
     uint64_t seq;
+    int64_t keys_at_us;
+    const char *set;
+    const char *log;
+    const char *cursor_type;
     bool parted; /* the read was cut into parts; those left are: */
     const PositionPart *parts;
     int part_count;
@@ -57,5 +70,7 @@ typedef struct Position {
 char *position_to_text(const Position *position, Arena *arena);
 /* STATE_POSITION_INVALID when the text is not an envelope of a version this program knows. */
 bool position_from_text(const char *text, Arena *arena, Position *position, Err *err);
+/* With texts of its own; the parts stay those of `position`. */
+Position position_copy(const Position *position, Arena *arena);
 
 #endif

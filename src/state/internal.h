@@ -54,7 +54,7 @@ struct State {
     pthread_mutex_t mutex;
 };
 
-enum { STATE_SCHEMA_VERSION = 5, STATE_APPLICATION_ID = 0x6f657431 /* "oet1" */ };
+enum { STATE_SCHEMA_VERSION = 6, STATE_APPLICATION_ID = 0x6f657431 /* "oet1" */ };
 /* migration i brings schema version i to i + 1; STATE_SCHEMA_VERSION of them (schema.c) */
 extern const char *const STATE_MIGRATIONS[];
 

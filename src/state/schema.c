@@ -90,4 +90,23 @@ static const char V5[] = "CREATE TABLE drifts ("
                          " definition TEXT NOT NULL, read_at TEXT NOT NULL,"
                          " PRIMARY KEY (workspace, pipeline, stream)) WITHOUT ROWID;";
 
-const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4, V5};
+/* The steps of a run, a stream; who waits for a lease. */
+static const char V6[] =
+    "CREATE TABLE run_streams ("
+    " workspace TEXT NOT NULL, run_id TEXT NOT NULL, attempt INTEGER NOT NULL, pipeline TEXT NOT NULL,"
+    " stream TEXT NOT NULL, sync TEXT NOT NULL, lease INTEGER NOT NULL, schema_hash TEXT NOT NULL,"
+    " range_lower TEXT, range_upper TEXT, held_back_by TEXT, verified TEXT, checksum TEXT,"
+    " rows_read INTEGER NOT NULL DEFAULT 0, rows_landed INTEGER NOT NULL DEFAULT 0,"
+    " rows_inserted INTEGER NOT NULL DEFAULT 0, rows_updated INTEGER NOT NULL DEFAULT 0,"
+    " rows_skipped INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,"
+    " epochs INTEGER NOT NULL DEFAULT 0,"
+    " leased_at TEXT, decided_at TEXT, read_at TEXT, landed_at TEXT, verified_at TEXT,"
+    " committed_at TEXT, recorded_at TEXT,"
+    " PRIMARY KEY (workspace, run_id, attempt, stream)) WITHOUT ROWID;"
+    "ALTER TABLE chunks ADD COLUMN epoch INTEGER;"
+    "ALTER TABLE chunks ADD COLUMN seq_first TEXT;"
+    "ALTER TABLE chunks ADD COLUMN seq_last TEXT;"
+    "ALTER TABLE chunks ADD COLUMN committed_at TEXT;"
+    "ALTER TABLE leases ADD COLUMN wanted_at TEXT;";
+
+const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4, V5, V6};

@@ -122,6 +122,33 @@ static inline void set_version(Fixture *fix, int version)
     sql(fix, text);
 }
 
+/* What each later schema version added, taken away again: the newest first. */
+static inline void go_back_to(Fixture *fix, int version)
+{
+    static const struct {
+        int version;
+        const char *undo;
+    } LATER[] = {
+        {6, "DROP TABLE run_streams"},
+        {6, "ALTER TABLE chunks DROP COLUMN epoch"},
+        {6, "ALTER TABLE chunks DROP COLUMN seq_first"},
+        {6, "ALTER TABLE chunks DROP COLUMN seq_last"},
+        {6, "ALTER TABLE chunks DROP COLUMN committed_at"},
+        {6, "ALTER TABLE leases DROP COLUMN wanted_at"},
+        {5, "DROP TABLE drifts"},
+        {5, "DROP TABLE last_reads"},
+        {4, "DROP TABLE reconciles"},
+        {3, "DROP TABLE audits"},
+        {2, "DROP TABLE alerts"},
+        {2, "DROP TABLE alert_notices"},
+        {2, "DROP TABLE stream_reads"},
+        {2, "ALTER TABLE etl_runs DROP COLUMN progress_at"},
+    };
+    for (size_t i = 0; i < sizeof LATER / sizeof *LATER; i++)
+        if (LATER[i].version > version) sql(fix, LATER[i].undo);
+    set_version(fix, version);
+}
+
 static inline void write_file(const char *path, const void *bytes, size_t length)
 {
     FILE *file = fopen(path, "wb");

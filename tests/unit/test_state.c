@@ -17,7 +17,7 @@ static void test_modes(void **slot)
     assert_int_equal(stat(directory, &info), 0);
     assert_int_equal(info.st_mode & 07777, 0700);
     assert_string_equal(sql(fix, "PRAGMA journal_mode"), "wal");
-    assert_string_equal(sql(fix, "PRAGMA user_version"), "5");
+    assert_string_equal(sql(fix, "PRAGMA user_version"), "6");
     assert_string_equal(sql(fix, "PRAGMA application_id"), "1868919857");
     char journal[272];
     snprintf(journal, sizeof journal, "%s-wal", fix->path);

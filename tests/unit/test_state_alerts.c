@@ -294,15 +294,7 @@ static void test_from_version_1(void **slot)
     run.state = RUN_SUCCESS;
     must(state_run_start(first, &run, &fix->err), &fix->err);
     state_close(first);
-    sql(fix, "ALTER TABLE etl_runs DROP COLUMN progress_at");
-    sql(fix, "DROP TABLE alerts");
-    sql(fix, "DROP TABLE alert_notices");
-    sql(fix, "DROP TABLE stream_reads");
-    sql(fix, "DROP TABLE audits");
-    sql(fix, "DROP TABLE reconciles");
-    sql(fix, "DROP TABLE drifts");
-    sql(fix, "DROP TABLE last_reads");
-    set_version(fix, 1);
+    go_back_to(fix, 1);
     expect_refused(fix, true, ERR_STATE_OPEN, "schema version 1");
     fix->state = open_store(fix, "default", false);
     assert_int_equal(progress_of(fix), 0);

@@ -72,11 +72,7 @@ static void test_from_version_2(void **slot)
     Fixture *fix = *slot;
     bool found;
     state_close(open_store(fix, "default", false));
-    sql(fix, "DROP TABLE audits");
-    sql(fix, "DROP TABLE reconciles");
-    sql(fix, "DROP TABLE drifts");
-    sql(fix, "DROP TABLE last_reads");
-    set_version(fix, 2);
+    go_back_to(fix, 2);
     fix->state = open_store(fix, "default", false);
     must(state_audit_put(fix->state, &FIRST, &fix->err), &fix->err);
     audit_of(fix, "orders", &found);

@@ -52,10 +52,7 @@ static void test_from_version_3(void **slot)
 {
     Fixture *fix = *slot;
     state_close(open_store(fix, "default", false));
-    sql(fix, "DROP TABLE reconciles");
-    sql(fix, "DROP TABLE drifts");
-    sql(fix, "DROP TABLE last_reads");
-    set_version(fix, 3);
+    go_back_to(fix, 3);
     fix->state = open_store(fix, "default", false);
     ReconcileRecord record = record_of("orders", 1);
     must(state_reconciles_put(fix->state, "p", &record, 1, true, &fix->err), &fix->err);
