@@ -39,6 +39,11 @@ size_t type_width(TypeId id)
 {
     return TYPES[id].width;
 }
+bool type_is_integer(TypeId id)
+{
+    return id == TYPE_INT16 || id == TYPE_INT32 || id == TYPE_INT64 || id == TYPE_UINT32 || id == TYPE_UINT64;
+}
+
 bool type_is_text(TypeId id)
 {
     return id == TYPE_UTF8 || id == TYPE_JSON;

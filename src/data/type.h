@@ -91,7 +91,8 @@ bool type_parse(const char *text, Arena *arena, Type *type, Err *err);
 bool type_equal(const Type *a, const Type *b);
 /* Bytes of one value, or 0 for bool (bits), offsets types and lists. */
 size_t type_width(TypeId id);
-bool type_is_text(TypeId id);     /* utf8, json */
+bool type_is_text(TypeId id); /* utf8, json */
+bool type_is_integer(TypeId id);
 bool type_has_offsets(TypeId id); /* utf8, json, binary, list */
 /* Whether a column of type `stored` can hold every value of `incoming` unchanged (int32 in int64, decimal(8,2) in
  * decimal(10,2), anything in itself); the destination's drift rule. utf8 holds json, not other types. */

@@ -31,6 +31,27 @@ static bool reset_since(const ResetMark *marks, int count, const CommitRecord *r
     return false;
 }
 
+/* The cursor's type as a position keeps it; every integer counts alike. */
+static const char *cursor_type_text(const StreamPlan *plan, Arena *arena)
+{
+    char text[96];
+    if (plan->sync != SYNC_INCREMENTAL) return NULL;
+    return arena_strdup(
+        arena, type_is_integer(plan->cursor_type.id) ? "integer" : type_format(&plan->cursor_type, text, sizeof text));
+}
+
+/* A watermark is text of its type: "2026-01-02 00:00:00" of a timestamp is another moment as a timestamptz. */
+static bool check_cursor_type(const Saved *saved, const StreamPlan *plan, Arena *arena, Err *err)
+{
+    const char *was = saved->position.cursor_type, *now = cursor_type_text(plan, arena);
+    if (!saved->usable || was == NULL || now == NULL || strcmp(was, now) == 0) return true;
+    err_set(err, ERR_STATE_POSITION_INVALID, "the cursor %s was %s when the position was saved, and is %s now",
+            plan->cursor, was, now);
+    err_at(err, "stream %s", plan->name);
+    err_fix(err, "start the stream again: openetl state reset PIPELINE --stream %s", plan->name);
+    return false;
+}
+
 static bool load_saved(Attempt *attempt, const StreamPlan *plan, const CommitList *list, const ResetMark *marks,
                        int mark_count, Saved *saved, Err *err)
 {
@@ -48,7 +69,7 @@ static bool load_saved(Attempt *attempt, const StreamPlan *plan, const CommitLis
     else if (!same_owner)
         log_info("%s: starts again: its source, destination, sync, cursor, key or filter changed since its last commit",
                  plan->name);
-    return true;
+    return check_cursor_type(saved, plan, &attempt->arena, err);
 }
 
 /* The sync the pipeline is in: the newest one any position belongs to. */
@@ -93,7 +114,7 @@ static void start_incremental(const Saved *saved, StreamStart *start)
     start->position.highest = before->highest;
 }
 
-static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
+static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Arena *arena)
 {
     StreamStart *start = &run->start;
     *start = (StreamStart){.last_epoch = saved->record == NULL ? 0 : saved->record->epoch};
@@ -108,6 +129,7 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync)
         start->foreign = !saved->usable;
     }
     start->position.owner = run->plan->owner;
+    start->position.cursor_type = cursor_type_text(run->plan, arena);
 }
 
 /* Only streams to be repaired are read, and they stand after it where they stood. Without a read that is complete there
@@ -185,7 +207,7 @@ bool restore_starts(Attempt *attempt, Err *err)
         if (attempt->repair_count > 0)
             decide_repair(attempt, run, &saved[i]);
         else
-            decide_start(run, &saved[i], sync);
+            decide_start(run, &saved[i], sync, &attempt->arena);
         if (attempt->done[i]) run->start.skip = true;
         run->position = run->start.position;
         run->dest_index = attempt->active_count;
@@ -213,6 +235,7 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
         *start = (StreamStart){
             .last_epoch = start->last_epoch,
             .position = {.owner = run->plan->owner,
+                         .cursor_type = start->position.cursor_type,
                          .sync = start->position.sync,
                          .generation = start->position.generation + (run->plan->sync != SYNC_INCREMENTAL && !overwrite),
                          .read = start->position.read + !overwrite,

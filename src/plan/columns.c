@@ -145,11 +145,6 @@ static bool is_timed(TypeId id)
     return id == TYPE_TIMESTAMP || id == TYPE_TIMESTAMPTZ || id == TYPE_DATE;
 }
 
-static bool is_integer(TypeId id)
-{
-    return id == TYPE_INT16 || id == TYPE_INT32 || id == TYPE_INT64 || id == TYPE_UINT32 || id == TYPE_UINT64;
-}
-
 static bool parse_count(const char *text, int64_t *count)
 {
     char *end;
@@ -171,7 +166,7 @@ static void set_overlap(Draft *draft, StreamPlan *stream)
         if (duration_parse(overlap, &stream->overlap) && stream->overlap >= 0) return;
         draft_problem(draft, "%s.overlap: cursor \"%s\" is %s, so its overlap is a duration such as 10m, not \"%s\"",
                       stream->path, stream->cursor, text, overlap);
-    } else if (is_integer(id)) {
+    } else if (type_is_integer(id)) {
         if (parse_count(overlap, &stream->overlap)) return;
         draft_problem(draft, "%s.overlap: cursor \"%s\" is %s, so its overlap is a count such as 1000, not \"%s\"",
                       stream->path, stream->cursor, text, overlap);

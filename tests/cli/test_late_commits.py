@@ -82,3 +82,20 @@ def test_cursors_of_infinity_are_counted(shop):
     done = shop.run().ok()
     assert "orders: 1 rows have no place by updated_at (NULL or infinity)" in done.stderr
     assert 3001 not in ids(shop)
+
+
+def test_a_cursor_of_another_type_is_refused(world):
+    """Its watermark is text of the old type, which is another moment of the new one. Here no table of the destination
+    stands in the way of the change."""
+    w = world("postgres", "postgres")
+    w.source.create_orders(10)
+    w.pipeline(sync="incremental", write="overwrite")
+    w.run().ok()
+    before = ids(w)
+    with w.source.connect() as db:
+        db.execute("alter table orders alter updated_at type timestamp using updated_at at time zone 'UTC'")
+    done = w.run().exits(5)
+    assert "STATE_POSITION_INVALID" in done.stderr
+    assert "the cursor updated_at was timestamp[us, tz=UTC] when the position was saved" in done.stderr
+    assert "openetl state reset" in done.stderr
+    assert ids(w) == before
