@@ -71,6 +71,10 @@ static inline bool server_launch(Server *server)
                    (char[]){"listen_addresses="},
                    (char[]){"-c"},
                    (char[]){"fsync=off"},
+                   (char[]){"-c"},
+                   (char[]){"wal_level=logical"},
+                   (char[]){"-c"},
+                   (char[]){"max_prepared_transactions=4"},
                    NULL};
     server->pid = server_spawn(server, "postgres", run);
     for (int tries = 0; tries < 600; tries++) {

@@ -26,18 +26,21 @@ static const char COLUMNS[] =
     "FROM pg_catalog.pg_attribute a WHERE a.attrelid = ANY ($1::pg_catalog.oid[]) AND a.attnum > 0 "
     "AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum";
 
-/* The columns' types with all that domains and arrays lead to. */
+/* Types with all that domains and arrays lead to: of the columns of tables, or of one object id. */
+#define TYPES_OF(start)                                                                                                \
+    "WITH RECURSIVE need(oid) AS (" start " "                                                                          \
+    "UNION SELECT v.oid FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid, "                                     \
+    "LATERAL (VALUES (t.typbasetype), (t.typelem)) v(oid) WHERE v.oid <> 0) "                                          \
+    "SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull, "                                              \
+    "CASE WHEN t.typlen = -1 AND t.typsubscript = 'pg_catalog.array_subscript_handler'::pg_catalog.regproc "           \
+    "AND t.oid NOT IN (22, 30) THEN t.typelem ELSE 0 END, " /* int2vector and oidvector count from 0 */                \
+    "EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castsource = t.oid AND k.casttarget = 25), t.typoutput "         \
+    "FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid ORDER BY t.oid"
+
 static const char TYPES[] =
-    "WITH RECURSIVE need(oid) AS ("
-    "SELECT DISTINCT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = ANY ($1::pg_catalog.oid[]) "
-    "AND a.attnum > 0 AND NOT a.attisdropped "
-    "UNION SELECT v.oid FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid, "
-    "LATERAL (VALUES (t.typbasetype), (t.typelem)) v(oid) WHERE v.oid <> 0) "
-    "SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull, "
-    "CASE WHEN t.typlen = -1 AND t.typsubscript = 'pg_catalog.array_subscript_handler'::pg_catalog.regproc "
-    "AND t.oid NOT IN (22, 30) THEN t.typelem ELSE 0 END, " /* int2vector and oidvector count from 0 */
-    "EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castsource = t.oid AND k.casttarget = 25), t.typoutput "
-    "FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid ORDER BY t.oid";
+    TYPES_OF("SELECT DISTINCT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = ANY ($1::pg_catalog.oid[]) "
+             "AND a.attnum > 0 AND NOT a.attisdropped");
+static const char TYPE[] = TYPES_OF("SELECT $1::pg_catalog.oid");
 
 /* The columns of primary keys and of other unique indexes, in index order. `plain`: ascending, by the column's own
  * collation and the type's own order, over NOT NULL: what ORDER BY and > on the column mean too. */
@@ -56,14 +59,19 @@ static const char KEYS[] =
 
 /* ---- parameters and results -------------------------------------------------------------------------------------- */
 
-static void put_array_item(Buf *out, const char *text)
+void pg_put_array(const char *const *texts, int count, Buf *out)
 {
-    buf_puts(out, out->length == 1 ? "\"" : ",\"");
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') buf_putc(out, '\\');
-        buf_putc(out, *text);
+    size_t start = out->length;
+    buf_putc(out, '{');
+    for (int i = 0; i < count; i++) {
+        buf_puts(out, out->length == start + 1 ? "\"" : ",\"");
+        for (const char *at = texts[i]; *at != '\0'; at++) {
+            if (*at == '"' || *at == '\\') buf_putc(out, '\\');
+            buf_putc(out, *at);
+        }
+        buf_putc(out, '"');
     }
-    buf_putc(out, '"');
+    buf_putc(out, '}');
 }
 
 static bool is_true(const PGresult *result, int row, int column)
@@ -122,6 +130,18 @@ static PgType type_resolve(const PGresult *types, uint32_t oid, int32_t typmod, 
     return type;
 }
 
+bool pg_type_read(PgSession *session, uint32_t oid, int32_t typmod, Arena *arena, PgType *type, Err *err)
+{
+    char text[16];
+    const char *value = text;
+    PGresult *types;
+    snprintf(text, sizeof text, "%u", (unsigned)oid);
+    if (!pg_exec_params(session, TYPE, 1, &value, &types, err)) return false;
+    *type = type_resolve(types, oid, typmod, arena);
+    PQclear(types);
+    return true;
+}
+
 /* ---- filling tables ---------------------------------------------------------------------------------------------- */
 
 typedef struct Reading {
@@ -136,8 +156,9 @@ static void column_fill(const Reading *reading, const PGresult *columns, int row
 {
     CatalogColumn *shown = &column->shown;
     column->number = (int)number(columns, row, 2);
-    column->type =
-        type_resolve(types, (uint32_t)number(columns, row, 4), (int32_t)number(columns, row, 5), reading->arena);
+    column->declared = (uint32_t)number(columns, row, 4);
+    column->declared_typmod = (int32_t)number(columns, row, 5);
+    column->type = type_resolve(types, column->declared, column->declared_typmod, reading->arena);
     shown->name = copy(columns, row, 1, reading->arena);
     shown->native = copy(columns, row, 3, reading->arena);
     shown->nullable = !is_true(columns, row, 6) && !column->type.not_null;
@@ -209,10 +230,7 @@ static bool relations_read(Reading *reading, const char *const *only, int only_c
     Buf names;
     PGresult *found;
     buf_init(&names, ONLY_MAX);
-    buf_putc(&names, '{');
-    for (int i = 0; i < only_count; i++)
-        put_array_item(&names, only[i]);
-    buf_putc(&names, '}');
+    pg_put_array(only, only_count, &names);
     const char *values[] = {only_count > 0 ? buf_text(&names) : NULL, reading->session->default_schema};
     bool ok = pg_exec_params(reading->session, RELATIONS, 2, values, &found, err);
     buf_release(&names);

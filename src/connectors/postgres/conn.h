@@ -33,6 +33,9 @@ typedef struct PgSession {
 #define PG_LOCK_TIMEOUT "60s"
 
 bool pg_open(const OpenSpec *spec, Session **session, Err *err);
+/* A further connection like an open one, to the same host, for replication commands: simple statements alone, no
+ * parameters. Close it with pg_close. */
+bool pg_open_replication(const PgSession *like, Stop *stop, PgSession **session, Err *err);
 void pg_close(Session *session);
 
 /* Runs one statement (or several, simple protocol). The result is checked; `result` may be NULL when not wanted. As
@@ -57,8 +60,30 @@ void pg_quote_name(Buf *out, const char *name);
 void pg_quote_table(Buf *out, const char *schema, const char *name); /* schema may be NULL */
 void pg_quote_literal(Buf *out, const char *text);
 
+/* What conn.c and connect.c share: the codes of SQLSTATEs, a client message's first line without its end, and waiting in
+ * ticks so that a failure elsewhere is seen. */
+typedef struct PgStateCode {
+    const char *prefix; /* of the SQLSTATE; the first that matches counts */
+    ErrCode source;
+    ErrCode destination;
+    const char *fix; /* or NULL: the server's hint, if it gave one */
+} PgStateCode;
+enum { PG_TICK_MS = 200 };
+const PgStateCode *pg_state_find(const char *state);
+int pg_line_length(const char *text);
+static inline ErrCode pg_by_role(SessionRole role, ErrCode source, ErrCode destination)
+{
+    return role == ROLE_SOURCE ? source : destination;
+}
+static inline bool pg_stop_failed(const PgSession *session)
+{
+    return session->stop != NULL && stop_reason(session->stop) == STOP_FAILED;
+}
+
 /* write.c's operations, gathered in connector.c. */
 extern const DestOps pg_dest_ops;
+/* log.c's operations. */
+extern const LogOps pg_log_ops;
 /* read.c's operations. */
 extern const SourceOps pg_source_ops;
 

@@ -406,4 +406,5 @@ const SourceOps pg_source_ops = {
     .count = pg_count,
     .count_null_cursor = pg_count_null_cursor,
     .cursor_facts = pg_cursor_facts,
+    .log = &pg_log_ops,
 };

@@ -12,7 +12,9 @@
 typedef struct PgColumn {
     CatalogColumn shown;
     PgType type;
-    int number; /* attnum */
+    int number;              /* attnum */
+    uint32_t declared;       /* the column's own type: a domain where it is one */
+    int32_t declared_typmod; /* and its modifier */
 } PgColumn;
 
 /* A table as the server has it now. */
@@ -39,7 +41,11 @@ typedef struct PgTables {
 /* Reads the tables of these stream names (count 0: all), in four queries however many there are. */
 bool pg_tables_read(PgSession *session, const char *const *only, int only_count, Arena *arena, PgTables *tables,
                     Err *err);
+/* A type by its object id, behind domains. */
+bool pg_type_read(PgSession *session, uint32_t oid, int32_t typmod, Arena *arena, PgType *type, Err *err);
 const PgColumn *pg_table_column(const PgTable *table, const char *name);
+/* Texts as an array parameter: {"a","b"} */
+void pg_put_array(const char *const *texts, int count, Buf *out);
 /* "FROM" operand of a table: with ONLY for a plain one, whose inheritance children are streams of their own. */
 void pg_put_from(const PgSession *session, const CatalogTable *table, Buf *sql);
 bool pg_discover(Session *session, const char *const *only, int only_count, Arena *arena, Catalog *catalog, Err *err);

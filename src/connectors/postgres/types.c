@@ -282,6 +282,50 @@ bool pg_field_plan(const char *name, const PgType *type, const char *native, con
     return false;
 }
 
+/* ---- the change log ---------------------------------------------------------------------------------------------- */
+
+static PgLogForm log_form(const PgType *type, const Way *way)
+{
+    if (way == NULL) return type->kind == 'e' ? PG_LOG_AS_READ : PG_LOG_BINARY_NONE;
+    if (type->oid == OID_NUMERIC && way->want == TYPE_UTF8) return PG_LOG_NUMERIC;
+    if (way->casts[0] == NULL) return PG_LOG_AS_READ;
+    switch (type->oid) {
+    case OID_INT2:
+    case OID_INT4:
+    case OID_INT8:
+        return PG_LOG_INT;
+    case OID_OID:
+        return PG_LOG_OID;
+    case OID_FLOAT4:
+        return PG_LOG_FLOAT4;
+    case OID_MONEY:
+        return PG_LOG_MONEY;
+    case OID_BOOL:
+        return PG_LOG_BOOL;
+    default:
+        return PG_LOG_BINARY_NONE;
+    }
+}
+
+bool pg_log_plan(const char *name, const PgType *type, const Type *want, PgField *field, PgLogForm *form)
+{
+    static const Way NUMERIC_TEXT = {OID_NUMERIC, TYPE_UTF8, PG_WIRE_TEXT, {NULL}};
+    bool list = want->id == TYPE_LIST;
+    *field = (PgField){.name = name, .type = *want, .list = list};
+    if (list && (type->element == NULL || type->element->element != NULL || want->element->id == TYPE_LIST))
+        return false;
+    if (!list && type->element != NULL && want->id != TYPE_UTF8) return false;
+    const PgType *of = list ? type->element : type;
+    TypeId id = list ? want->element->id : want->id;
+    const Way *way = way_find(of->oid, id);
+    if (way == NULL && of->oid == OID_NUMERIC && id == TYPE_UTF8) way = &NUMERIC_TEXT;
+    if (way == NULL && id != TYPE_UTF8) return false;
+    field->wire = way == NULL ? PG_WIRE_TEXT : way->wire;
+    field->check_utf8 = of->oid == OID_CHAR;
+    *form = !list && type->element != NULL ? PG_LOG_BINARY_NONE : log_form(of, way);
+    return true;
+}
+
 bool pg_type_keyset(const PgType *type)
 {
     if (type->element != NULL || (type->kind != 'b' && type->kind != 'e')) return false;

@@ -50,6 +50,18 @@ typedef struct PgField {
     bool check_utf8; /* the server does not vouch for the text's encoding */
 } PgField;
 
+/* How a column travels in the change log, where a value has its own type's form: nothing is cast at the server. */
+typedef enum PgLogForm {
+    PG_LOG_AS_READ,    /* as COPY gives it */
+    PG_LOG_INT,        /* int2, int4 or int8, to be widened */
+    PG_LOG_OID,        /* oid, likewise */
+    PG_LOG_FLOAT4,     /* to be widened */
+    PG_LOG_NUMERIC,    /* as its text */
+    PG_LOG_MONEY,      /* a count of the smallest unit, as a decimal or its text */
+    PG_LOG_BOOL,       /* as "true" or "false" */
+    PG_LOG_BINARY_NONE /* only its text form is known: values must come as text */
+} PgLogForm;
+
 /* The type a column is delivered as unless the stream says otherwise, and how it travels where that is not plain (note,
  * in `arena`, or NULL). `money_scale`: the digits after the point that lc_monetary gives money. */
 Type pg_type_default(const PgType *type, const char *native, int money_scale, Arena *arena, const char **note);
@@ -57,6 +69,8 @@ Type pg_type_default(const PgType *type, const char *native, int money_scale, Ar
  * types that can be had, when there is no lossless way. */
 bool pg_field_plan(const char *name, const PgType *type, const char *native, const Type *want, Buf *sql, PgField *field,
                    Err *err);
+/* How the log's values of a column are read as `want`, without loss; false when there is no way. `field->name` is `name`. */
+bool pg_log_plan(const char *name, const PgType *type, const Type *want, PgField *field, PgLogForm *form);
 /* Whether a value's text form, as a literal of the type, is the value again and orders as it does: such columns can
  * carry the position of a keyset read. */
 bool pg_type_keyset(const PgType *type);
