@@ -2,6 +2,9 @@
 #include "config/values.h"
 
 #include <limits.h>
+#include <string.h>
+
+enum { LOG_NAME_MAX = 63 };
 
 /* While `spec:` is read: settings of the source that end up in its streams. */
 typedef struct PipelineDraft {
@@ -11,6 +14,7 @@ typedef struct PipelineDraft {
 } PipelineDraft;
 
 static const char *const SCOPE_WORDS[] = {"pipeline", "stream", NULL};
+static const char *const LAYOUT_WORDS[] = {"direct", "base_buffer", "log_view", NULL};
 static const char *const SIZE_WORDS[] = {"s", "m", "l", "xl", NULL};
 
 static bool read_name(const FieldSite *site, const char **name, Err *err)
@@ -111,11 +115,40 @@ static const FieldRule SOURCE_READ_FIELDS[] = {
 };
 static const FieldTable SOURCE_READ_TABLE = FIELD_TABLE(SOURCE_READ_FIELDS);
 
+/* A slot's name is the server's to restrict: PostgreSQL takes these characters alone. */
+static bool read_slot(const FieldSite *site, void *target, Err *err)
+{
+    const char **slot = &((PipelineDraft *)target)->pipeline.slot;
+    if (!field_text(site, "a replication slot's name (text)", slot, err)) return false;
+    size_t length = strlen(*slot);
+    if (length <= LOG_NAME_MAX && strspn(*slot, "abcdefghijklmnopqrstuvwxyz0123456789_") == length) return true;
+    char shown[SHOWN_MAX];
+    shown_text(*slot, shown);
+    return config_error(err, &site->node->place, site->path,
+                        "\"%s\" is not a slot's name: lower-case letters, digits and underscores, at most %d", shown,
+                        LOG_NAME_MAX);
+}
+
+static bool read_publication(const FieldSite *site, void *target, Err *err)
+{
+    const char **name = &((PipelineDraft *)target)->pipeline.publication;
+    if (!field_text(site, "a publication's name (text)", name, err)) return false;
+    if (strlen(*name) <= LOG_NAME_MAX) return true;
+    return config_error(err, &site->node->place, site->path, "a publication's name has at most %d bytes", LOG_NAME_MAX);
+}
+
+static const FieldRule CDC_FIELDS[] = {
+    {.name = "slot", .kind = FIELD_OWN, .read = read_slot},
+    {.name = "publication", .kind = FIELD_OWN, .read = read_publication},
+    {.name = "heartbeat", .kind = FIELD_DURATION, .at = PIPELINE_AT(heartbeat_us), .least = 1000000},
+};
+static const FieldTable CDC_TABLE = FIELD_TABLE(CDC_FIELDS);
+
 static const FieldRule SOURCE_FIELDS[] = {
     {.name = "ref", .kind = FIELD_OWN, .required = true, .place = PIPELINE_AT(source_place), .read = read_source_ref},
     {.name = "streams", .kind = FIELD_OWN, .required = true, .read = read_streams},
     {.name = "read", .kind = FIELD_MAP, .table = &SOURCE_READ_TABLE},
-    {.name = "cdc", .kind = FIELD_LATER, .instead = "take it out: sync: cdc is not available in this version"},
+    {.name = "cdc", .kind = FIELD_MAP, .table = &CDC_TABLE, .place = PIPELINE_AT(cdc_place)},
 };
 static const FieldTable SOURCE_TABLE = FIELD_TABLE(SOURCE_FIELDS);
 
@@ -131,7 +164,11 @@ static const FieldRule DESTINATION_FIELDS[] = {
      .at = PIPELINE_AT(write),
      .place = PIPELINE_AT(write_place),
      .words = WRITE_WORDS},
-    {.name = "layout", .kind = FIELD_LATER, .instead = "take it out: tables are written directly in this version"},
+    {.name = "layout",
+     .kind = FIELD_WORD,
+     .at = PIPELINE_AT(layout),
+     .place = PIPELINE_AT(layout_place),
+     .words = LAYOUT_WORDS},
 };
 static const FieldTable DESTINATION_TABLE = FIELD_TABLE(DESTINATION_FIELDS);
 
@@ -218,6 +255,7 @@ bool pipeline_read(const FieldSite *spec, PipelineResource *pipeline, Err *err)
                                         .require = EXACTLY_ONCE,
                                         .commit_max_bytes = 256000000,
                                         .commit_scope = SCOPE_PIPELINE,
+                                        .heartbeat_us = (int64_t)60 * SECOND_US,
                                         .resume_point_timeout_us = (int64_t)60 * SECOND_US,
                                         .size = JOB_S,
                                         .pool = "default",

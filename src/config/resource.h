@@ -32,6 +32,9 @@ typedef struct ConnectionResource {
     int config_count;
 } ConnectionResource;
 
+/* Whether a cdc stream's table is read before its changes are. */
+typedef enum BaselineMode { BASELINE_INITIAL, BASELINE_NEVER } BaselineMode;
+
 /* Absent settings: pointers NULL, has_* false. A stream here is as written: globs are expanded by the plan. */
 typedef struct StreamResource {
     Place place;
@@ -55,6 +58,9 @@ typedef struct StreamResource {
     Guarantee require;
     bool has_collapse;
     bool collapse;
+    bool has_deletes;
+    DeleteMode deletes;    /* default soft */
+    BaselineMode snapshot; /* cdc; default initial */
     DriftPolicy on_drift;
     int64_t chunk_rows;          /* read.chunkRows; 0: default */
     ReadOrder read_order;        /* read.order */
@@ -90,6 +96,12 @@ typedef struct PipelineResource {
     const char *namespace_; /* NULL: the connection's default */
     WriteMode write;        /* default append */
     Place write_place;
+    Layout layout;              /* of cdc streams; default direct */
+    Place layout_place;         /* file NULL: not given */
+    const char *slot;           /* source.cdc; NULL: the default name */
+    const char *publication;    /* likewise */
+    int64_t heartbeat_us;       /* source.cdc.heartbeat; default 1 m */
+    Place cdc_place;            /* of source.cdc; file NULL: not given */
     Guarantee require;          /* default exactly_once */
     int64_t commit_interval_us; /* default 5 m (continuous: 10 s) */
     int64_t commit_max_bytes;   /* default 256 MB = 256,000,000 */

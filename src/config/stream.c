@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
-/* SYNC_WORDS are the first ones of data/terms.h's enum; the rest of it is in LATER_SYNCS. */
-static const char *const SYNC_WORDS[] = {"full_refresh", "incremental", NULL};
-static const char *const LATER_SYNCS[] = {"compare", "cdc", NULL};
+static const char *const SYNC_WORDS[] = {"full_refresh", "incremental", "compare", "cdc", NULL};
+static const char *const DELETE_WORDS[] = {"soft", "hard", "ignore", NULL};
+static const char *const BASELINE_WORDS[] = {"initial", "never", NULL};
 const char *const WRITE_WORDS[] = {"append", "merge", "overwrite", NULL};
 const char *const ORDER_WORDS[] = {"auto", "key", "physical", NULL};
 const char *const GUARANTEE_WORDS[] = {"at_least_once", "effectively_once", "exactly_once", NULL};
@@ -112,9 +112,7 @@ static const FieldRule STREAM_FIELDS[] = {
      .kind = FIELD_WORD,
      .at = FIELD_AT(StreamResource, sync),
      .also = FIELD_AT(StreamResource, has_sync),
-     .words = SYNC_WORDS,
-     .later_words = LATER_SYNCS,
-     .instead = "use full_refresh, or incremental with a cursor"},
+     .words = SYNC_WORDS},
     {.name = "cursor", .kind = FIELD_TEXT, .at = FIELD_AT(StreamResource, cursor), .what = "a column's name (text)"},
     {.name = "overlap", .kind = FIELD_OWN, .read = read_overlap},
     {.name = "key",
@@ -141,9 +139,11 @@ static const FieldRule STREAM_FIELDS[] = {
      .also = FIELD_AT(StreamResource, has_collapse)},
     {.name = "read", .kind = FIELD_MAP, .table = &READ_TABLE},
     {.name = "deletes",
-     .kind = FIELD_LATER,
-     .instead = "take it out: full_refresh and incremental reads do not see deletes in this version"},
-    {.name = "snapshot", .kind = FIELD_LATER, .instead = "take it out: it belongs to sync: cdc"},
+     .kind = FIELD_WORD,
+     .at = FIELD_AT(StreamResource, deletes),
+     .also = FIELD_AT(StreamResource, has_deletes),
+     .words = DELETE_WORDS},
+    {.name = "snapshot", .kind = FIELD_WORD, .at = FIELD_AT(StreamResource, snapshot), .words = BASELINE_WORDS},
     {.name = "onDrift", .kind = FIELD_OWN, .read = read_on_drift},
     {.name = "checks", .kind = FIELD_LATER},
     {.name = "alerts", .kind = FIELD_LATER},
@@ -173,6 +173,22 @@ static bool check_cursor(const FieldSite *site, const StreamResource *stream, Er
     return true;
 }
 
+/* Settings of syncs that see changes or deletes, on a stream of another. */
+static bool check_changes(const FieldSite *site, const StreamResource *stream, Err *err)
+{
+    SyncMode sync = stream->has_sync ? stream->sync : SYNC_FULL_REFRESH;
+    bool sees_deletes = sync == SYNC_CDC || sync == SYNC_COMPARE;
+    const NodeEntry *deletes = sees_deletes ? NULL : node_entry(site->node, "deletes");
+    const NodeEntry *snapshot = sync == SYNC_CDC ? NULL : node_entry(site->node, "snapshot");
+    const NodeEntry *wrong = deletes != NULL ? deletes : snapshot;
+    if (wrong == NULL) return true;
+    FieldPath step = {site->path, wrong->key, 0};
+    config_error(err, &wrong->place, &step, "sync: %s has no %s", sync_name(sync), wrong->key);
+    err_fix(err, deletes != NULL ? "take it out: %s reads do not see deletes" : "take it out: it belongs to sync: cdc",
+            sync_name(sync));
+    return false;
+}
+
 static bool read_stream(const FieldSite *site, StreamResource *stream, Err *err)
 {
     *stream = (StreamResource){.place = site->node->place};
@@ -181,7 +197,8 @@ static bool read_stream(const FieldSite *site, StreamResource *stream, Err *err)
         if (site->node->kind == NODE_TEXT) err_fix(err, "write - name: \"%.60s\"", site->node->text);
         return false;
     }
-    return fields_read(&STREAM_TABLE, site, stream, err) && check_cursor(site, stream, err);
+    return fields_read(&STREAM_TABLE, site, stream, err) && check_cursor(site, stream, err) &&
+           check_changes(site, stream, err);
 }
 
 /* One stream under one of its names, for finding two with the same. */

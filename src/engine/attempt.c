@@ -79,6 +79,8 @@ static void describe_streams(Attempt *attempt)
                                                 : on && plan->decision.dedupe,
             .collapse = on && plan->decision.collapse,
             .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
+            .deletes = plan->deletes,
+            .layout = plan->layout,
             .resume = run->start.resuming,
             .want_seq_high = run->start.foreign && plan->write == WRITE_MERGE,
             .build = build_text(attempt, run, &attempt->arena),

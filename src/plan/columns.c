@@ -93,13 +93,23 @@ static void add_field(Draft *draft, StreamPlan *stream, const CatalogColumn *col
     note_travel(draft, stream, column, &type, overridden);
 }
 
+/* A generated column is not in the log, so its value could be delivered once and never again. */
+static bool is_left_out(Draft *draft, const StreamPlan *stream, const CatalogColumn *column)
+{
+    if (stream_excludes(stream, column->name)) return true;
+    if (stream->sync != SYNC_CDC || !column->generated) return false;
+    draft_note(draft, "%s.%s: left out: it is generated, and the log does not have its values", stream->name,
+               column->name);
+    return true;
+}
+
 static void set_schema(Draft *draft, StreamPlan *stream)
 {
     const CatalogTable *table = stream->source;
     check_given_columns(draft, stream);
     stream->schema.fields = arena_array(draft->arena, Field, table->column_count);
     for (int i = 0; i < table->column_count; i++) {
-        if (!stream_excludes(stream, table->columns[i].name)) add_field(draft, stream, &table->columns[i]);
+        if (!is_left_out(draft, stream, &table->columns[i])) add_field(draft, stream, &table->columns[i]);
     }
     if (table->column_count == 0) {
         draft_problem(draft, "%s.name: stream \"%s\" has no columns", stream->path, stream->name);

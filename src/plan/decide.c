@@ -74,6 +74,7 @@ void stream_decide(Draft *draft, StreamPlan *stream)
     const Capabilities *destination = &draft->plan->destination_connector->capabilities;
     check_sync(draft, stream);
     check_overwrite(draft, stream);
+    if (stream->sync == SYNC_CDC) cdc_decide(draft, stream);
     stream->replay = replay_of(stream, source);
     GuaranteeFacts facts = {
         .replay = stream->replay,

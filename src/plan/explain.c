@@ -137,6 +137,11 @@ static json_t *stream_to_json(const StreamPlan *stream)
     set_text(json, "table", stream->table);
     set_text(json, "sync", sync_name(stream->sync));
     set_text(json, "write", write_name(stream->write));
+    if (stream->sync == SYNC_CDC) {
+        set_text(json, "layout", layout_name(stream->layout));
+        set_text(json, "deletes", delete_mode_name(stream->deletes));
+        set_text(json, "snapshot", stream->baseline ? "initial" : "never");
+    }
     set_text(json, "replay", replay_name(stream->replay));
     set_text(json, "require", guarantee_name(stream->require));
     set_text(json, "guarantee", guarantee_name(stream->decision.guarantee));
@@ -159,6 +164,12 @@ static json_t *pipeline_to_json(const PipelinePlan *pipeline)
                                   job_size_cpus(resource->size), "bytes", (json_int_t)job_size_bytes(resource->size),
                                   "default", !resource->has_size, "pool", resource->pool));
     json_object_set_new(json, "scope", json_string(scope_name(pipeline->scope)));
+    if (pipeline->cdc_count > 0) {
+        json_t *cdc = json_object();
+        set_text(cdc, "slot", pipeline->slot);
+        set_text(cdc, "publication", pipeline->publication);
+        json_object_set_new(json, "cdc", cdc);
+    }
     json_t *streams = json_array();
     for (int i = 0; i < pipeline->stream_count; i++) {
         if (pipeline->streams[i].source != NULL) {

@@ -36,6 +36,7 @@ static const char *owner_of(const PipelinePlan *plan, const StreamPlan *stream, 
     put_part(&parts, plan->pipeline->namespace_);
     put_part(&parts, stream->table);
     put_part(&parts, write_name(stream->write));
+    if (stream->sync == SYNC_CDC) put_part(&parts, layout_name(stream->layout));
     char hex[33];
     hash128_hex(hash128(buf_text(&parts), parts.length), hex);
     buf_release(&parts);
@@ -110,6 +111,7 @@ static Difference first_difference(const Draft *draft, const StreamPlan *stream,
          key_text(stream->given->key, stream->given->key_count, draft->arena)},
         {"as", entry->as, stream->given->as},
         {"write", write_name(write), write_name(stream->write)},
+        {"layout", layout_name(sync == SYNC_CDC ? before->layout : LAYOUT_DIRECT), layout_name(stream->layout)},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         if (!same_text(parts[i].before, parts[i].after)) return parts[i];

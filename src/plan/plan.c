@@ -99,6 +99,7 @@ static void plan_streams(Draft *draft)
         stream_decide(draft, &plan->streams[i]);
         stream_advise(draft, &plan->streams[i]);
     }
+    cdc_pipeline(draft);
 }
 
 /* A pipeline that was applied before and now differs. */

@@ -38,6 +38,9 @@ typedef struct StreamPlan {
     int64_t chunk_rows;       /* rows a statement at most; 0: as the source sees fit */
     int64_t max_statement_us; /* no statement at the source runs longer, as far as it can be cut */
     int64_t max_rows_per_second;
+    Layout layout;        /* cdc: where its changes go; otherwise direct */
+    DeleteMode deletes;   /* merge, of streams that see deletes */
+    bool baseline;        /* cdc: the table is read before its changes (snapshot: initial) */
     DriftPolicy on_drift; /* the stream's words over the pipeline's */
     DriftChange *drift;   /* where source, stream and table differ, also where nothing follows from it */
     int drift_count;
@@ -60,8 +63,10 @@ typedef struct PipelinePlan {
     const char *source_identity;      /* ConnectorOps.identity */
     const char *destination_identity; /* NULL: it was busy */
     CommitScope scope;                /* effective */
+    const char *slot, *publication;   /* of its cdc streams; configured or the default names */
     StreamPlan *streams;
     int stream_count;
+    int cdc_count;         /* streams that are read from the log */
     const char **warnings; /* each whole, without the leading blanks: "page_views: it has no primary key …" */
     int warning_count;
     const char **notes; /* how types travel, drift to be applied, positions kept or not: shown under "notes:" */

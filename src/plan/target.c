@@ -119,6 +119,9 @@ static bool check_table(Draft *draft, Session *session, StreamPlan *stream, Err 
         .key_count = stream->key_count,
         .dedupe = stream->decision.dedupe,
         .collapse = stream->decision.collapse,
+        .with_ops = stream->sync == SYNC_CDC || stream->sync == SYNC_COMPARE,
+        .deletes = stream->deletes,
+        .layout = stream->layout,
     };
     DestTable table = {0};
     if (!connector->destination->inspect(session, &target, draft->arena, &table, err)) {

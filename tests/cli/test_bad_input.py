@@ -64,13 +64,13 @@ RESOURCE_FAULTS = {
     ),
     "no such value": (
         "{ name: orders, sync: incremntal }",
-        "openetl: RESOURCE_INVALID: f.yaml:18:31: spec.source.streams[0].sync: expected full_refresh or incremental, found"
-        " the text \"incremntal\"; did you mean \"incremental\"?\n"
-        "  fix: write one of: full_refresh, incremental\n",
+        "openetl: RESOURCE_INVALID: f.yaml:18:31: spec.source.streams[0].sync: expected full_refresh, incremental, compare or"
+        " cdc, found the text \"incremntal\"; did you mean \"incremental\"?\n"
+        "  fix: write one of: full_refresh, incremental, compare, cdc\n",
     ),
     "not yet": (
-        "{ name: orders, sync: cdc }",
-        "spec.source.streams[0].sync: cdc is not available in this version",
+        "{ name: orders, read: { replica: r } }",
+        "spec.source.streams[0].read.replica: not available in this version",
     ),
 }
 

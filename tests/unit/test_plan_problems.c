@@ -70,6 +70,27 @@ static void test_keys(void **state)
     expect("[{ name: page_views, key: [path], write: merge }]", "", "");
 }
 
+static void test_cdc(void **state)
+{
+    (void)state;
+    source_room.capabilities.syncs[SYNC_CDC] = true;
+    expect("[{ name: orders, sync: cdc, write: overwrite }]", "",
+           PATH ".write: stream \"orders\" is read by cdc, whose changes belong to the rows that are there; write it "
+                "with merge or append\n");
+    expect("[{ name: orders, sync: cdc, where: \"id > 5\" }]", "",
+           PATH ".where: stream \"orders\" is read by cdc, and the log is not filtered; take it out\n");
+    expect(
+        "[{ name: orders, sync: cdc }]", "layout: log_view",
+        "spec.destination.layout: log_view brings stream \"orders\" to one row a key, which is write: merge; set it, "
+        "or take the layout out\n");
+    expect("[{ name: orders }]", "layout: log_view",
+           "spec.destination.layout: log_view is for streams of sync: cdc, and there is none; take it out\n");
+    expect("[{ name: orders, sync: cdc }]", "layout: base_buffer, write: merge", "");
+    PipelinePlan *plan = plan_streams_of("[{ name: orders, sync: cdc, write: merge }]", "");
+    assert_int_equal(plan->streams[0].decision.guarantee, EXACTLY_ONCE);
+    assert_int_equal(plan->streams[0].decision.reason, REASON_EXACT);
+}
+
 static void test_cursors(void **state)
 {
     (void)state;
@@ -319,6 +340,7 @@ int main(void)
         TEST(test_missing_stream_is_not_printed),
         TEST(test_columns),
         TEST(test_keys),
+        TEST(test_cdc),
         TEST(test_cursors),
         TEST(test_overlaps),
         TEST(test_what_the_rooms_cannot),

@@ -47,10 +47,10 @@ static void unknown_fields(void **state)
     static const Case CASES[] = {
         {PIPELINE STREAM "        curser: updated_at\n", S0 "curser: unknown field; did you mean \"cursor\"?",
          "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
-         "onDrift"},
+         "deletes, snapshot, onDrift"},
         {PIPELINE STREAM "        primary_key: [id]\n", S0 "primary_key: unknown field",
          "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
-         "onDrift"},
+         "deletes, snapshot, onDrift"},
         {PIPELINE STREAM "        columns: { only: [a] }\n",
          "f.yaml:9:20: spec.source.streams[0].columns.only: unknown field", "valid fields here: exclude, types"},
         {PIPELINE ENDS "  delivery: { commit: { maxbytes: 1GB } }\n",
@@ -68,7 +68,7 @@ static void unknown_fields(void **state)
         {"\"\": 1\n", "f.yaml:1:1: [\"\"]: unknown field", "valid fields here: apiVersion, kind, metadata, spec"},
         {PIPELINE STREAM "        <<: {}\n", "f.yaml:9:9: spec.source.streams[0][\"<<\"]: unknown field",
          "valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, "
-         "onDrift"},
+         "deletes, snapshot, onDrift"},
     };
     CHECK(CASES);
 }
@@ -237,10 +237,10 @@ static void words(void **state)
     (void)state;
     static const Case CASES[] = {
         {PIPELINE STREAM "        sync: incremantal\n",
-         "f.yaml:9:15: spec.source.streams[0].sync: expected full_refresh or incremental, found the text "
+         "f.yaml:9:15: spec.source.streams[0].sync: expected full_refresh, incremental, compare or cdc, found the text "
          "\"incremantal\"; did "
          "you mean \"incremental\"?",
-         "write one of: full_refresh, incremental"},
+         "write one of: full_refresh, incremental, compare, cdc"},
         {PIPELINE STREAM "        write: upsert\n",
          "f.yaml:9:16: spec.source.streams[0].write: expected append, merge or overwrite, found the text \"upsert\"",
          "write one of: append, merge, overwrite"},
@@ -266,15 +266,9 @@ static void not_available_yet(void **state)
 {
     (void)state;
     static const Case CASES[] = {
-        {PIPELINE STREAM "        sync: compare\n",
-         "f.yaml:9:15: spec.source.streams[0].sync: compare is not available in this version",
-         "use full_refresh, or incremental with a cursor"},
-        {PIPELINE STREAM "        sync: cdc\n",
-         "f.yaml:9:15: spec.source.streams[0].sync: cdc is not available in this version",
-         "use full_refresh, or incremental with a cursor"},
-        {PIPELINE STREAM "        deletes: soft\n", S0 "deletes: not available in this version",
-         "take it out: full_refresh and incremental reads do not see deletes in this version"},
-        {PIPELINE STREAM "        snapshot: never\n", S0 "snapshot: not available in this version",
+        {PIPELINE STREAM "        deletes: soft\n", S0 "deletes: sync: full_refresh has no deletes",
+         "take it out: full_refresh reads do not see deletes"},
+        {PIPELINE STREAM "        snapshot: never\n", S0 "snapshot: sync: full_refresh has no snapshot",
          "take it out: it belongs to sync: cdc"},
         {PIPELINE STREAM "        onDrift: { added: keep }\n",
          "f.yaml:9:27: spec.source.streams[0].onDrift.added: expected apply, ignore or fail, found the text \"keep\"",
@@ -298,12 +292,13 @@ static void not_available_yet(void **state)
         {PIPELINE "  source: { ref: a, streams: \"*\", read: { maxRowsPerSecond: 5 } }\n  destination: { ref: b }\n",
          "f.yaml:5:61: spec.source.read.maxRowsPerSecond: not available with streams: \"*\" in this version",
          "name the streams (- name: \"*\" is one), or take the limit out"},
-        {PIPELINE "  source: { ref: a, streams: \"*\", cdc: { slot: s } }\n",
-         "f.yaml:5:35: spec.source.cdc: not available in this version",
-         "take it out: sync: cdc is not available in this version"},
-        {PIPELINE "  destination: { ref: b, layout: direct }\n",
-         "f.yaml:5:26: spec.destination.layout: not available in this version",
-         "take it out: tables are written directly in this version"},
+        {PIPELINE "  source: { ref: a, streams: \"*\", cdc: { slot: S-1 } }\n",
+         "f.yaml:5:48: spec.source.cdc.slot: \"S-1\" is not a slot's name: lower-case letters, digits and underscores, "
+         "at most 63",
+         NULL},
+        {PIPELINE "  destination: { ref: b, layout: log }\n",
+         "f.yaml:5:34: spec.destination.layout: expected direct, base_buffer or log_view, found the text \"log\"",
+         "write one of: direct, base_buffer, log_view"},
         {PIPELINE ENDS "  onDrift: { widened: ignore }\n",
          "f.yaml:7:23: spec.onDrift.widened: expected apply or fail, found the text \"ignore\"",
          "write one of: apply, fail"},
