@@ -107,7 +107,7 @@ void check_add(CheckList *list, bool ok, const char *name, const char *detail, c
 typedef enum ReadWhat {
     READ_ROWS,   /* its columns */
     READ_KEYS,   /* its key columns alone (ReadSpec.key_schema) */
-    READ_DIGESTS /* its key columns, and Batch.digests of all its columns */
+    READ_DIGESTS /* its key columns, and Batch.digests of all its columns (data/digest.h says what a digest is) */
 } ReadWhat;
 
 /* What to read of one stream. */
@@ -143,6 +143,12 @@ struct ReadSpec {
     const Schema *key_schema; /* the key columns in key order; where `what` is not READ_ROWS, and for read_rows */
     Stop *stop;
 };
+
+/* The columns that the batches of a read have; those of read_rows always have spec->schema. */
+static inline const Schema *read_schema(const ReadSpec *spec)
+{
+    return spec->what == READ_ROWS ? spec->schema : spec->key_schema;
+}
 
 /* A read cut into parts that several sessions read, each part by one of them; together they give every row of the read
  * once. */
@@ -198,9 +204,11 @@ typedef struct SourceOps {
     bool (*read_split)(Reader *reader, int readers, Arena *arena, ReadSplit *split, Err *err);
     bool (*read_join)(Session *session, const ReadSpec *spec, const char *snapshot, Reader **reader, Err *err);
     bool (*read_part)(Reader *reader, const char *part, int number, const char *after, Err *err);
-    /* Turns an opened reader to the rows with these keys (columns of spec->key_schema; borrowed until read_next gave the
-     * end), in the reader's snapshot and under spec's filter: read_next then gives them whole, in any order, and ends. A key without a row
-     * gives none. May be called again and again, also after the read's own end. NULL where the room has none. */
+    /* Turns an opened reader to the rows with these keys (columns of spec->key_schema, no key twice; borrowed until read_next
+     * gave the end), in the reader's snapshot and under spec's filter: read_next then gives them whole (spec->schema), in
+     * any order, and ends; READ_DIGESTS fills their digests too. There are no marks. A key without a row gives none. What was
+     * not yet given of the read itself is given up. May be called again and again, also after the read's own end. NULL
+     * where the room has none. */
     bool (*read_rows)(Reader *reader, const Batch *keys, Err *err);
     /* Why the read's parts are as they are, for the plan ("customer_id is skewed: 80 % of the rows have 1 …"); NULL where
      * there is nothing to say. From statistics alone; may be NULL. */

@@ -359,6 +359,22 @@ Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count)
     return selected;
 }
 
+void batch_narrow(Batch *batch, const Schema *schema)
+{
+    Column *kept = mem_zero(sizeof *kept * (size_t)schema->count);
+    batch->bytes = 0;
+    for (int i = 0; i < schema->count; i++) {
+        int from = schema_find(batch->schema, schema->fields[i].name);
+        if (from < 0) BUG("a batch has no column %s to be narrowed to", schema->fields[i].name);
+        kept[i] = batch->columns[from];
+        batch->columns[from] = (Column){0};
+        batch->bytes += column_size(&kept[i]);
+    }
+    columns_free(batch->columns, batch->schema->count);
+    batch->columns = kept;
+    batch->schema = schema;
+}
+
 bool seq_parse_high(const char *text, uint64_t *high)
 {
     char *end;

@@ -67,6 +67,8 @@ typedef struct Batch {
 void batch_free(Batch *batch); /* NULL is fine */
 /* The rows `rows[0 … count)` of a batch, in that order, each with its seq and operation; NULL for none. Takes the batch. */
 Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count);
+/* Keeps the columns that `schema` names, in its order, and lets the others go: its rows, versions and digests stay. */
+void batch_narrow(Batch *batch, const Schema *schema);
 static inline Seq batch_seq(const Batch *batch, int64_t row)
 {
     if (batch->seqs != NULL) return batch->seqs[row];

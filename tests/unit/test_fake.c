@@ -1,4 +1,6 @@
 /* The fake room, and the registry that offers it to tests only. */
+#include "keyed.h"
+
 #include "base/clock.h"
 #include "base/fs.h"
 #include "connectors/connector.h"
@@ -222,6 +224,26 @@ static void the_catalog_is_the_scripts(void **state)
     const char *identity;
     assert_true(ops->identity(session, &fixture->arena, &identity, &fixture->err));
     assert_non_null(strstr(identity, "/script.json"));
+    close_session(session);
+}
+
+static void keys_digests_and_rows_by_key(void **state)
+{
+    Fixture *fixture = *state;
+    write_script(fixture, "{\"tables\": [{\"name\": \"t\", \"key\": [\"id\"], \"resume_points\": 1, \"columns\": ["
+                          "{\"name\": \"v\", \"type\": \"text\"}, {\"name\": \"id\", \"type\": \"int\"}],"
+                          " \"rows\": [[\"a\", 1], [null, 2], [\"\", 3], [\"a\", 4], [\"b\", 5]]}]}");
+    Session *session = open_session(fixture, "fake", ROLE_SOURCE);
+    Keyed keyed = {.room = connector_find("fake"), .session = session, .arena = &fixture->arena};
+    keyed_table(&keyed, "t", NULL, 0);
+    keyed_check(&keyed);
+    keyed_resumes(&keyed, READ_KEYS);
+    keyed_resumes(&keyed, READ_DIGESTS);
+    Batch *keys = keyed_batch(&keyed, (const char *const[]){"3", "9", "1"}, 3);
+    Reader *reader = keyed_open(&keyed, READ_KEYS);
+    assert_string_equal(keyed_rows(&keyed, reader, keys), "a|1\n|3\n");
+    keyed.room->source->read_close(reader);
+    batch_free(keys);
     close_session(session);
 }
 
@@ -915,6 +937,7 @@ int main(void)
         TEST(a_connector_is_found_by_its_url),
         TEST(config_and_checks_are_lists),
         TEST(the_catalog_is_the_scripts),
+        TEST(keys_digests_and_rows_by_key),
         TEST(a_wrong_script_says_what_is_wrong),
         TEST(rows_are_read_with_their_types),
         TEST(a_value_that_does_not_fit_stops_the_read),

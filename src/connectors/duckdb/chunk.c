@@ -217,11 +217,16 @@ static void fill_own(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *
     }
 }
 
+void chunk_fill_columns(duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count)
+{
+    for (int i = 0; i < batch->schema->count; i++)
+        fill_vector(duckdb_data_chunk_get_vector(chunk, (idx_t)i), &batch->columns[i], from, count);
+    duckdb_data_chunk_set_size(chunk, (idx_t)count);
+}
+
 void chunk_fill(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
                 int64_t ordinal)
 {
-    for (int i = 0; i < writer->schema->count; i++)
-        fill_vector(duckdb_data_chunk_get_vector(chunk, (idx_t)i), &batch->columns[i], from, count);
+    chunk_fill_columns(chunk, batch, from, count);
     fill_own(writer, chunk, batch, from, count, ordinal);
-    duckdb_data_chunk_set_size(chunk, (idx_t)count);
 }

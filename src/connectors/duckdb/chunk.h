@@ -29,6 +29,9 @@ void chunk_writer_release(ChunkWriter *writer);
 void chunk_fill(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
                 int64_t ordinal);
 
+/* The schema's columns alone of such rows, into an empty chunk of just these. */
+void chunk_fill_columns(duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count);
+
 /* check.c. Whether DuckDB can hold every value of the batch and, where the key is required, no key column is NULL. */
 bool batch_check(const Batch *batch, const char *stream, const char *const *key, int key_count, bool key_required,
                  Err *err);

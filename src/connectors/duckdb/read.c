@@ -4,22 +4,6 @@
 #include "data/value.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-
-typedef struct DuckReader {
-    DuckSession *session;
-    Arena arena;
-    ReadSpec spec; /* a copy; what it points to is the caller's */
-    ReadPlan plan;
-    duckdb_connection connection; /* its own: a stream of rows ends when its connection does something else */
-    bool has_result;
-    duckdb_result result;
-    duckdb_data_chunk chunk; /* NULL between chunks */
-    idx_t chunk_row;
-    BatchBuilder builder;
-    uint64_t rows;    /* handed out, counted from the start of the range */
-    json_t *last_key; /* texts of the last row handed out, or of the resume point */
-} DuckReader;
 
 static DuckReader *duck_reader(Reader *reader)
 {
@@ -95,14 +79,22 @@ static void remember_key(DuckReader *reader)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+static void drop_result(DuckReader *reader)
+{
+    if (reader->chunk != NULL) duckdb_destroy_data_chunk(&reader->chunk);
+    if (reader->has_result) duckdb_destroy_result(&reader->result);
+    reader->has_result = false;
+}
+
 static void duck_read_close(Reader *handle)
 {
     if (handle == NULL) return;
     DuckReader *reader = duck_reader(handle);
-    if (reader->chunk != NULL) duckdb_destroy_data_chunk(&reader->chunk);
-    if (reader->has_result) duckdb_destroy_result(&reader->result);
+    drop_result(reader);
     if (reader->connection != NULL) duckdb_disconnect(&reader->connection);
-    builder_release(&reader->builder);
+    if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    digester_release(&reader->digester);
+    key_filter_release(&reader->filter);
     json_decref(reader->last_key);
     arena_release(&reader->arena);
     free(reader);
@@ -131,7 +123,7 @@ static bool start_statement(DuckReader *reader, const char *sql, Err *err)
 static bool check_layout(DuckReader *reader, Err *err)
 {
     static const Type TEXT = {.id = TYPE_UTF8};
-    const Schema *schema = reader->spec.schema;
+    const Schema *schema = reader->plan.selected;
     for (int i = 0; i < schema->count; i++) {
         duckdb_logical_type logical = duckdb_column_logical_type(&reader->result, (idx_t)i);
         bool same = duck_type_same(reader->plan.as_text[i] ? &TEXT : &schema->fields[i].type, logical);
@@ -146,14 +138,37 @@ static bool check_layout(DuckReader *reader, Err *err)
     return true;
 }
 
+bool duck_read_start(DuckReader *reader, const char *sql, Err *err)
+{
+    const ReadSpec *spec = &reader->spec;
+    drop_result(reader);
+    if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    builder_init(&reader->builder, reader->plan.selected, spec->batch_rows, spec->batch_bytes);
+    return start_statement(reader, sql, err) && check_layout(reader, err);
+}
+
+bool duck_read_run(DuckReader *reader, const char *sql, Err *err)
+{
+    duckdb_result result;
+    drop_result(reader);
+    bool ok = duckdb_query(reader->connection, sql, &result) == DuckDBSuccess;
+    if (!ok) duck_fail(reader->session, duckdb_result_error(&result), err);
+    duckdb_destroy_result(&result);
+    return ok;
+}
+
 static bool open_statement(DuckReader *reader, Err *err)
 {
+    const ReadSpec *spec = &reader->spec;
     const char **after = NULL;
+    /* A digest is made here, of the whole row. */
+    reader->plan.selected = spec->what == READ_KEYS ? spec->key_schema : spec->schema;
+    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
     if (reader->spec.resume != NULL && !read_position(reader, &after, err)) return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
     bool ok = read_statement(reader->session, &reader->spec, after, &reader->arena, &reader->plan, &sql, err) &&
-              start_statement(reader, buf_text(&sql), err) && check_layout(reader, err);
+              duck_read_start(reader, buf_text(&sql), err);
     buf_release(&sql);
     return ok;
 }
@@ -165,8 +180,8 @@ static bool duck_read_open(Session *handle, const ReadSpec *spec, Reader **reade
     made->session = session;
     made->spec = *spec;
     arena_init(&made->arena);
-    builder_init(&made->builder, spec->schema, spec->batch_rows, spec->batch_bytes);
-    if (!duck_connect(session, &made->connection, err) || !open_statement(made, err)) {
+    if (!duck_connect(session, &made->connection, err) || !duck_read_run(made, "BEGIN TRANSACTION", err) ||
+        !open_statement(made, err)) {
         err_at(err, "stream %s", spec->stream);
         duck_read_close((Reader *)(void *)made);
         return false;
@@ -179,7 +194,7 @@ static bool duck_read_open(Session *handle, const ReadSpec *spec, Reader **reade
 
 static bool cast_failed(DuckReader *reader, int field, const char *text, size_t length, const char *why, Err *err)
 {
-    const Field *column = &reader->spec.schema->fields[field];
+    const Field *column = &reader->plan.selected->fields[field];
     char type[96];
     err_set(err, ERR_DATA_CAST, "the value \"%.*s\" of column \"%s\" does not fit %s: %s",
             (int)(length < 80 ? length : 80), text, column->name, type_format(&column->type, type, sizeof type), why);
@@ -193,7 +208,7 @@ static void name_row(DuckReader *reader, int64_t row, Err *err)
     Buf text;
     buf_init(&text, BUF_SQL_MAX);
     for (int i = 0; i < reader->spec.key_count; i++) {
-        int column = schema_find(reader->spec.schema, reader->spec.key[i]);
+        int column = schema_find(reader->plan.selected, reader->spec.key[i]);
         if (column < 0 || reader->builder.columns[column].rows <= row) continue;
         buf_printf(&text, ", %s=", reader->spec.key[i]);
         value_format(&reader->builder.columns[column], row, &text);
@@ -225,7 +240,7 @@ static bool parse_text(DuckReader *reader, int field, duckdb_vector vector, idx_
 /* Rows of the chunk that go into the open batch: as many as keep it near its targets, at least one. */
 static bool slice_rows(DuckReader *reader, idx_t *count, Err *err)
 {
-    const Schema *schema = reader->spec.schema;
+    const Schema *schema = reader->plan.selected;
     idx_t size = duckdb_data_chunk_get_size(reader->chunk);
     size_t bytes = builder_bytes(&reader->builder);
     idx_t room = (idx_t)(reader->builder.target_rows - reader->builder.rows), taken = 0;
@@ -251,7 +266,7 @@ static bool take_rows(DuckReader *reader, Err *err)
 {
     idx_t count;
     if (!slice_rows(reader, &count, err)) return false;
-    for (int i = 0; i < reader->spec.schema->count; i++) {
+    for (int i = 0; i < reader->plan.selected->count; i++) {
         duckdb_vector vector = duckdb_data_chunk_get_vector(reader->chunk, (idx_t)i);
         if (!reader->plan.as_text[i])
             vector_append(&reader->builder.columns[i], vector, reader->chunk_row, count);
@@ -278,10 +293,22 @@ static bool next_chunk(DuckReader *reader, Err *err)
     return duck_fail(reader->session, message, err);
 }
 
-static bool duck_read_next(Reader *handle, Batch **batch, Err *err)
+/* What the builder has, as it was asked for; NULL also where no row is wanted. */
+static Batch *give_out(DuckReader *reader)
 {
-    DuckReader *reader = duck_reader(handle);
-    *batch = NULL;
+    const ReadSpec *spec = &reader->spec;
+    if (!reader->of_keys) remember_key(reader);
+    Batch *batch = builder_finish(&reader->builder, (Seq){spec->read_number, reader->rows});
+    reader->rows += (uint64_t)batch->rows;
+    if (reader->of_keys) batch = key_filter_keep(&reader->filter, batch, 0, reader->filter.count);
+    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    digester_assign(&reader->digester, batch);
+    if (!reader->of_keys) batch_narrow(batch, spec->key_schema);
+    return batch;
+}
+
+static bool fill(DuckReader *reader, Err *err)
+{
     while (!builder_full(&reader->builder)) {
         if (!next_chunk(reader, err) || (reader->chunk != NULL && !take_rows(reader, err))) {
             err_at(err, "stream %s", reader->spec.stream);
@@ -289,11 +316,18 @@ static bool duck_read_next(Reader *handle, Batch **batch, Err *err)
         }
         if (reader->chunk == NULL && reader->chunk_row == 0) break;
     }
-    if (reader->builder.rows == 0) return true;
-    remember_key(reader);
-    uint64_t first = reader->rows;
-    reader->rows += (uint64_t)reader->builder.rows;
-    *batch = builder_finish(&reader->builder, (Seq){reader->spec.read_number, first});
+    return true;
+}
+
+static bool duck_read_next(Reader *handle, Batch **batch, Err *err)
+{
+    DuckReader *reader = duck_reader(handle);
+    *batch = NULL;
+    while (*batch == NULL) {
+        if (!fill(reader, err)) return false;
+        if (reader->builder.rows == 0) return true;
+        *batch = give_out(reader);
+    }
     return true;
 }
 
@@ -303,6 +337,7 @@ const SourceOps duck_source_ops = {
     .read_next = duck_read_next,
     .mark = duck_mark,
     .read_close = duck_read_close,
+    .read_rows = duck_read_rows,
     .count = duck_count,
     .count_null_cursor = duck_count_null_cursor,
 };

@@ -96,6 +96,13 @@ bool read_column(const ReadSpec *spec, const char *name, DuckColumn *column, con
     return true;
 }
 
+bool read_is_plain(const ReadSpec *spec, const Field *field)
+{
+    const CatalogColumn *column = table_column(spec->table, field->name);
+    return column != NULL && type_equal(&column->type, &field->type) &&
+           form_of(column->native, &column->type, column->note) == FORM_PLAIN;
+}
+
 /* Some of their values have 39 digits, one more than a decimal; DuckDB's cast would not say in which row. */
 static bool is_huge(const char *native)
 {
@@ -212,26 +219,26 @@ static void plan_key(const ReadSpec *spec, Arena *arena, ReadPlan *plan)
     plan->key_columns = arena_array(arena, int, table->key_count);
     plan->resumable = table->key_count > 0 && !spec->any_order;
     for (int i = 0; i < table->key_count; i++) {
-        int index = schema_find(spec->schema, table->key[i]);
+        int index = schema_find(plan->selected, table->key[i]);
         const CatalogColumn *column = table_column(table, table->key[i]);
         plan->key_columns[i] = index;
-        plan->resumable &= index >= 0 && column != NULL && !plan->as_text[index] && key_orders(column->type.id) &&
-                           form_of(column->native, &column->type, column->note) == FORM_PLAIN;
+        plan->resumable &= index >= 0 && column != NULL && key_orders(column->type.id) &&
+                           read_is_plain(spec, &plan->selected->fields[index]);
     }
 }
 
 /* Text orders by its bytes, whatever collation the column has: under one, keys could tie. */
 static void put_key_column(const ReadSpec *spec, const ReadPlan *plan, int part, Buf *sql)
 {
-    bool text = type_is_text(spec->schema->fields[plan->key_columns[part]].type.id);
+    bool text = type_is_text(plan->selected->fields[plan->key_columns[part]].type.id);
     buf_puts(sql, text ? "encode(" : "");
     duck_quote_name(sql, spec->table->key[part]);
     buf_puts(sql, text ? ")" : "");
 }
 
-static bool put_key_value(const ReadSpec *spec, const ReadPlan *plan, int part, const char *value, Buf *sql, Err *err)
+static bool put_key_value(const ReadPlan *plan, int part, const char *value, Buf *sql, Err *err)
 {
-    const Type *type = &spec->schema->fields[plan->key_columns[part]].type;
+    const Type *type = &plan->selected->fields[plan->key_columns[part]].type;
     bool text = type_is_text(type->id);
     buf_puts(sql, text ? "encode(" : "");
     if (!read_literal(type, value, sql, err)) return false;
@@ -245,7 +252,7 @@ static bool put_after(const ReadSpec *spec, const ReadPlan *plan, const char *co
     buf_puts(sql, " AND ");
     put_key_column(spec, plan, 0, sql);
     buf_puts(sql, " >= ");
-    if (!put_key_value(spec, plan, 0, after[0], sql, err)) return false;
+    if (!put_key_value(plan, 0, after[0], sql, err)) return false;
     buf_puts(sql, " AND (");
     for (int part = 0; part < spec->table->key_count; part++) {
         buf_puts(sql, part > 0 ? " OR (" : "(");
@@ -253,7 +260,7 @@ static bool put_after(const ReadSpec *spec, const ReadPlan *plan, const char *co
             if (i > 0) buf_puts(sql, " AND ");
             put_key_column(spec, plan, i, sql);
             buf_puts(sql, i == part ? " > " : " = ");
-            if (!put_key_value(spec, plan, i, after[i], sql, err)) return false;
+            if (!put_key_value(plan, i, after[i], sql, err)) return false;
         }
         buf_putc(sql, ')');
     }
@@ -261,15 +268,21 @@ static bool put_after(const ReadSpec *spec, const ReadPlan *plan, const char *co
     return true;
 }
 
+bool read_select(const ReadSpec *spec, Arena *arena, ReadPlan *plan, Buf *sql, Err *err)
+{
+    plan->as_text = arena_array(arena, bool, plan->selected->count + 1);
+    buf_puts(sql, "SELECT ");
+    for (int i = 0; i < plan->selected->count; i++) {
+        if (i > 0) buf_puts(sql, ", ");
+        if (!put_column(spec, &plan->selected->fields[i], &plan->as_text[i], sql, err)) return false;
+    }
+    return true;
+}
+
 bool read_statement(const DuckSession *session, const ReadSpec *spec, const char *const *after, Arena *arena,
                     ReadPlan *plan, Buf *sql, Err *err)
 {
-    plan->as_text = arena_array(arena, bool, spec->schema->count);
-    buf_puts(sql, "SELECT ");
-    for (int i = 0; i < spec->schema->count; i++) {
-        if (i > 0) buf_puts(sql, ", ");
-        if (!put_column(spec, &spec->schema->fields[i], &plan->as_text[i], sql, err)) return false;
-    }
+    if (!read_select(spec, arena, plan, sql, err)) return false;
     if (!read_range(session, spec, sql, err)) return false;
     plan_key(spec, arena, plan);
     if (after != NULL && !plan->resumable)

@@ -1,6 +1,7 @@
 #include "connectors/fake/cell.h"
 
 #include "base/clock.h"
+#include "data/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +15,13 @@ typedef struct FakeReader {
     const ReadSpec *spec;
     const FakeTable *table;
     CursorRange range;
+    const Schema *selected; /* the builder's columns */
     BatchBuilder builder;
-    int *columns; /* where each delivered column stands in the table */
-    int64_t next; /* the row that comes next */
+    int *columns;      /* where each of them stands in the table */
+    int64_t next;      /* the row that comes next */
+    Digester digester; /* READ_DIGESTS */
+    bool of_keys;      /* rows of keys are read, and the filter picks them */
+    KeyFilter filter;
 } FakeReader;
 
 static FakeReader *fake_reader(Reader *reader)
@@ -85,11 +90,16 @@ static bool fake_count_null(Session *session, const ReadSpec *spec, int64_t *row
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static bool map_columns(FakeReader *reader, Err *err)
+static bool select_columns(FakeReader *reader, const Schema *schema, Err *err)
 {
-    const Schema *schema = reader->spec->schema;
+    const ReadSpec *spec = reader->spec;
     const CatalogTable *catalog = reader->table->catalog;
-    reader->columns = mem_zero(sizeof *reader->columns * (size_t)schema->count);
+    int64_t rows = reader->table->batch_rows > 0 ? reader->table->batch_rows : spec->batch_rows;
+    if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    builder_init(&reader->builder, schema, rows, spec->batch_bytes);
+    reader->selected = schema;
+    free(reader->columns);
+    reader->columns = mem_zero(sizeof *reader->columns * (size_t)(schema->count + 1));
     for (int i = 0; i < schema->count; i++) {
         const CatalogColumn *column = table_column(catalog, schema->fields[i].name);
         if (column == NULL)
@@ -123,6 +133,8 @@ static void fake_read_close(Reader *handle)
     if (reader == NULL) return;
     cursor_range_release(&reader->range);
     if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    digester_release(&reader->digester);
+    key_filter_release(&reader->filter);
     free(reader->columns);
     free(reader);
 }
@@ -132,14 +144,14 @@ static bool fake_read_open(Session *session, const ReadSpec *spec, Reader **hand
     FakeReader *reader = mem_zero(sizeof *reader);
     reader->session = fake_session(session);
     reader->spec = spec;
+    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
     if (!find_table(session, spec, &reader->table, err) ||
-        !cursor_range_init(&reader->range, reader->table, spec, err) || !map_columns(reader, err) ||
+        !cursor_range_init(&reader->range, reader->table, spec, err) ||
+        !select_columns(reader, spec->what == READ_KEYS ? spec->key_schema : spec->schema, err) ||
         !find_start(reader, err)) {
         fake_read_close((Reader *)reader);
         return false;
     }
-    int64_t rows = reader->table->batch_rows > 0 ? reader->table->batch_rows : spec->batch_rows;
-    builder_init(&reader->builder, spec->schema, rows, spec->batch_bytes);
     *handle = (Reader *)reader;
     return true;
 }
@@ -173,7 +185,7 @@ static bool read_row(FakeReader *reader, Err *err)
     bool inside, null;
     if (!cursor_range_has(&reader->range, reader->next, &inside, &null, err)) return false;
     if (!inside) return true;
-    for (int i = 0; i < reader->spec->schema->count; i++)
+    for (int i = 0; i < reader->selected->count; i++)
         if (!cell_append(reader->table, reader->next, reader->columns[i], &reader->builder.columns[i], err))
             return false;
     builder_end_row(&reader->builder);
@@ -186,12 +198,10 @@ static bool at_resume_point(const FakeReader *reader)
     return every != RESUME_NEVER && (reader->next % every == 0 || reader->next == reader->table->row_count);
 }
 
-static bool fake_read_next(Reader *handle, Batch **batch, Err *err)
+/* Rows up to a full batch, a resume point, a failure or the end; `first` is the first one's sequence. */
+static bool fill(FakeReader *reader, Seq *first, Err *err)
 {
-    FakeReader *reader = fake_reader(handle);
     BatchBuilder *builder = &reader->builder;
-    Seq first = {.high = reader->spec->read_number};
-    *batch = NULL;
     if (!nap(reader, err)) return false;
     while (reader->next < reader->table->row_count && !builder_full(builder)) {
         bool failing = reader->next + 1 == reader->table->fail_at_row;
@@ -199,12 +209,46 @@ static bool fake_read_next(Reader *handle, Batch **batch, Err *err)
         if (failing && fails_now(reader))
             return err_set(err, reader->table->fail_code, "the script fails stream %s at row %lld, once",
                            reader->spec->stream, (long long)reader->next + 1);
-        if (builder->rows == 0) first.low = (uint64_t)reader->next;
+        if (builder->rows == 0) first->low = (uint64_t)reader->next;
         if (!read_row(reader, err)) return false;
         reader->next++;
         if (builder->rows > 0 && reader->table->resume_every > 1 && at_resume_point(reader)) break;
     }
-    *batch = builder_finish(builder, first);
+    return true;
+}
+
+static Batch *give_out(FakeReader *reader, Seq first)
+{
+    const ReadSpec *spec = reader->spec;
+    Batch *batch = builder_finish(&reader->builder, first);
+    if (batch != NULL && reader->of_keys) batch = key_filter_keep(&reader->filter, batch, 0, reader->filter.count);
+    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    digester_assign(&reader->digester, batch);
+    if (!reader->of_keys) batch_narrow(batch, spec->key_schema);
+    return batch;
+}
+
+static bool fake_read_next(Reader *handle, Batch **batch, Err *err)
+{
+    FakeReader *reader = fake_reader(handle);
+    Seq first = {.high = reader->spec->read_number};
+    *batch = NULL;
+    do {
+        if (!fill(reader, &first, err)) return false;
+        *batch = give_out(reader, first);
+    } while (*batch == NULL && reader->next < reader->table->row_count);
+    return true;
+}
+
+static bool fake_read_rows(Reader *handle, const Batch *keys, Err *err)
+{
+    FakeReader *reader = fake_reader(handle);
+    const ReadSpec *spec = reader->spec;
+    key_filter_release(&reader->filter);
+    if (!select_columns(reader, spec->schema, err)) return false;
+    key_filter_init(&reader->filter, spec->key_schema, spec->schema, keys);
+    reader->of_keys = true;
+    reader->next = 0;
     return true;
 }
 
@@ -212,7 +256,7 @@ static bool fake_mark(Reader *handle, Buf *position)
 {
     const FakeReader *reader = fake_reader(handle);
     buf_clear(position);
-    if (!at_resume_point(reader)) return false;
+    if (reader->of_keys || !at_resume_point(reader)) return false;
     buf_printf(position, "%lld", (long long)reader->next);
     return true;
 }
@@ -223,6 +267,7 @@ const SourceOps FAKE_SOURCE = {
     .read_next = fake_read_next,
     .mark = fake_mark,
     .read_close = fake_read_close,
+    .read_rows = fake_read_rows,
     .count = fake_count,
     .count_null_cursor = fake_count_null,
 };

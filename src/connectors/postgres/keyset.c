@@ -35,7 +35,7 @@ static void keyset_start(Keyset *keyset, const PgPhase *phase)
 static bool delivered(const ReadSpec *spec, const char *const *names, int count)
 {
     for (int i = 0; i < count; i++)
-        if (schema_find(spec->schema, names[i]) < 0) return false;
+        if (schema_find(read_schema(spec), names[i]) < 0) return false;
     return count > 0;
 }
 

@@ -1,12 +1,50 @@
 #include "connectors/postgres/range.h"
 
-void pg_put_typed(Buf *sql, const char *text, const char *native)
+#include "data/value.h"
+
+/* "timestamp(0) with time zone" would round the bound; other types' digits in brackets are those of their values */
+static void put_type(Buf *sql, const char *native)
 {
-    pg_quote_literal(sql, text);
-    /* "timestamp(0) with time zone" would round the bound; other types' digits in brackets are those of their values */
     size_t name = strncmp(native, "time", 4) == 0 ? strcspn(native, "(") : strlen(native);
     const char *rest = strchr(native + name, ')');
     buf_printf(sql, "::%.*s%s", (int)name, native, rest == NULL ? "" : rest + 1);
+}
+
+void pg_put_typed(Buf *sql, const char *text, const char *native)
+{
+    pg_quote_literal(sql, text);
+    put_type(sql, native);
+}
+
+static void put_element(const Buf *value, Buf *array)
+{
+    buf_putc(array, '"');
+    for (const char *p = buf_text(value); *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') buf_putc(array, '\\');
+        buf_putc(array, *p);
+    }
+    buf_putc(array, '"');
+}
+
+void pg_put_typed_array(Buf *sql, const Column *values, int64_t from, int64_t to, const char *native)
+{
+    Buf array, value;
+    buf_init(&array, BUF_SQL_MAX);
+    buf_init(&value, VALUE_MAX_BYTES);
+    for (int64_t row = from; row < to; row++) {
+        buf_putc(&array, row == from ? '{' : ',');
+        buf_clear(&value);
+        if (value_format(values, row, &value))
+            put_element(&value, &array);
+        else
+            buf_puts(&array, "NULL");
+    }
+    buf_putc(&array, '}');
+    pg_quote_literal(sql, buf_text(&array));
+    put_type(sql, native);
+    buf_puts(sql, "[]");
+    buf_release(&array);
+    buf_release(&value);
 }
 
 void pg_put_column(Buf *sql, const CatalogTable *table, const char *column)

@@ -4,6 +4,7 @@
 #define OPENETL_CONNECTORS_POSTGRES_RANGE_H
 
 #include "connectors/postgres/source.h"
+#include "data/batch.h"
 
 typedef enum PgPart {
     PG_PART_FILTERED,    /* the filter alone, whatever the cursor */
@@ -18,6 +19,8 @@ typedef enum PgPart {
 bool pg_put_rows(const PgSession *session, const ReadSpec *spec, PgPart part, Buf *sql, Err *err);
 /* 'text'::type */
 void pg_put_typed(Buf *sql, const char *text, const char *native);
+/* '{"text",NULL,…}'::type[] of values [from, to) of a column of keys */
+void pg_put_typed_array(Buf *sql, const Column *values, int64_t from, int64_t to, const char *native);
 /* "table"."column": in ORDER BY a bare name would mean the expression selected under that name. */
 void pg_put_column(Buf *sql, const CatalogTable *table, const char *column);
 

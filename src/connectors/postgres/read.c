@@ -1,77 +1,10 @@
-#include "connectors/postgres/decode.h"
-#include "connectors/postgres/keyset.h"
-#include "connectors/postgres/snapshot.h"
-#include "connectors/postgres/split.h"
+#include "connectors/postgres/read.h"
 
 #include "base/clock.h"
-
-/* A read: one snapshot; one or two phases (the range, then NULL cursors when they are wanted), or a slice of the only one;
- * each of one or several COPY statements. With a keyset a phase is ordered by it, so the end of every batch is a point to
- * go on from, also for the next statement: statements are cut so that none runs longer than read.maxStatement. */
-typedef struct PgReader {
-    PgSession *session;
-    const ReadSpec *spec;
-    Arena arena;
-    PgTable table; /* inside the snapshot */
-    PgSize size;
-    Buf select;
-    PgField *fields;
-    int *key;
-    PgDecoder decoder;
-    BatchBuilder builder;
-    PgPhase phases[2];
-    int phase_count, phase; /* phase == phase_count: all are read */
-    Keyset after;           /* the last row given out */
-    PgSlice slice;          /* SLICE_WHOLE, or the part of the read that is being read */
-    Arena slice_arena;
-    uint64_t lsn;
-    uint64_t rows_given; /* with the part's number on top: the low half of _openetl_seq */
-    /* the running statement, and the next one's size */
-    int64_t statement_limit; /* rows a statement; 0: all */
-    bool sorts_ties;         /* the index has the cursor alone: each statement sorts the ties it begins in */
-    int64_t statement_rows;  /* decoder.rows when it began */
-    int64_t statement_began_us;
-    bool copying;
-} PgReader;
 
 enum { PART_SHIFT = 40 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-static bool columns_plan(PgReader *reader, Err *err)
-{
-    const Schema *schema = reader->spec->schema;
-    bool ascii = strcmp(PQparameterStatus(reader->session->conn, "server_encoding"), "SQL_ASCII") == 0;
-    reader->fields = arena_array(&reader->arena, PgField, schema->count);
-    for (int i = 0; i < schema->count; i++) {
-        const Field *field = &schema->fields[i];
-        const PgColumn *column = pg_table_column(&reader->table, field->name);
-        if (column == NULL) {
-            err_set(err, ERR_SOURCE_MISSING, "%s has no column \"%s\"", reader->spec->stream, field->name);
-            err_fix(err, "run openetl discover, and plan again");
-            return false;
-        }
-        if (i > 0) buf_puts(&reader->select, ", ");
-        if (!pg_field_plan(field->name, &column->type, column->shown.native, &field->type, &reader->select,
-                           &reader->fields[i], err))
-            return false;
-        reader->fields[i].check_utf8 |= ascii; /* such a server takes any bytes for text */
-    }
-    return true;
-}
-
-static void decoder_open(PgReader *reader)
-{
-    const ReadSpec *spec = reader->spec;
-    int count = 0;
-    reader->key = arena_array(&reader->arena, int, spec->key_count);
-    for (int i = 0; i < spec->key_count; i++) {
-        int index = schema_find(spec->schema, spec->key[i]);
-        if (index >= 0) reader->key[count++] = index;
-    }
-    pg_decoder_init(&reader->decoder, reader->fields, spec->schema->count, reader->key, count);
-    builder_init(&reader->builder, spec->schema, spec->batch_rows, spec->batch_bytes);
-}
 
 /* A sort gives its first row only after the last was read, and holds the table in temporary files at the source. Up to
  * a size where reading in the index's order is cheap the index is used; beyond it the planner weighs the two. */
@@ -118,9 +51,10 @@ static bool plan_statements(PgReader *reader, Err *err)
 /* Columns, phases, statements: what every reader of the read knows once it has the snapshot. */
 static bool reader_plan(PgReader *reader, Err *err)
 {
-    if (!columns_plan(reader, err)) return false;
-    reader->phase_count = keyset_phases(reader->spec, &reader->table, &reader->arena, reader->phases);
-    decoder_open(reader);
+    const ReadSpec *spec = reader->spec;
+    if (!pg_shape_plan(reader, &reader->own, read_schema(spec), spec->what == READ_DIGESTS, err)) return false;
+    reader->phase_count = keyset_phases(spec, &reader->table, &reader->arena, reader->phases);
+    reader->shape = &reader->own;
     return size_read(reader->session, &reader->table, &reader->size, err) && prefer_index(reader, err) &&
            plan_statements(reader, err);
 }
@@ -139,11 +73,18 @@ static bool reader_start(PgReader *reader, Err *err)
            keyset_resume(spec, reader->phases, reader->phase_count, &reader->phase, &reader->after, err);
 }
 
+static void shape_release(PgShape *shape)
+{
+    if (shape->builder.columns != NULL) builder_release(&shape->builder);
+    buf_release(&shape->select);
+}
+
 static void reader_free(PgReader *reader)
 {
-    if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    shape_release(&reader->own);
+    shape_release(&reader->whole);
+    pg_keys_release(reader);
     keyset_release(&reader->after);
-    buf_release(&reader->select);
     arena_release(&reader->slice_arena);
     arena_release(&reader->arena);
     free(reader);
@@ -156,7 +97,6 @@ static PgReader *reader_new(Session *session, const ReadSpec *spec)
     reader->spec = spec;
     arena_init(&reader->arena);
     arena_init(&reader->slice_arena);
-    buf_init(&reader->select, BUF_SQL_MAX);
     keyset_init(&reader->after);
     return reader;
 }
@@ -212,6 +152,8 @@ static bool pg_read_part(Reader *reader, const char *part, int number, const cha
     ReadSpec spec = *pg->spec;
     arena_release(&pg->slice_arena);
     if (!slice_parse(part, pg->spec, &pg->phases[0], &pg->slice_arena, &pg->slice, err)) return false;
+    pg_keys_release(pg);
+    pg->shape = &pg->own;
     pg->slice.statement_blocks = first_blocks(pg->spec, &pg->table, &pg->size);
     pg->phase = 0;
     pg->phase_count = 1;
@@ -222,7 +164,7 @@ static bool pg_read_part(Reader *reader, const char *part, int number, const cha
     return keyset_resume(&spec, pg->phases, 1, &pg->phase, &pg->after, err);
 }
 
-/* ---- a statement ------------------------------------------------------------------------------------------------- */
+/* ---- statements -------------------------------------------------------------------------------------------------- */
 
 static bool is_limited(const PgReader *reader)
 {
@@ -234,7 +176,8 @@ static bool has_next_statement(PgReader *reader)
 {
     int64_t took_us = clock_mono_us() - reader->statement_began_us, most_us = reader->spec->max_statement_us;
     if (reader->slice.kind == SLICE_BLOCKS) return slice_next(&reader->slice, took_us, reader->spec);
-    if (!is_limited(reader) || reader->decoder.rows - reader->statement_rows < reader->statement_limit) return false;
+    if (!is_limited(reader) || reader->own.decoder.rows - reader->statement_rows < reader->statement_limit)
+        return false;
     int64_t next = most_us > 0 ? next_size(reader->statement_limit, took_us, most_us) : reader->statement_limit;
     /* A slow statement may have sorted a great many ties, which each further one does again: few of them, then. */
     if (reader->sorts_ties && next < reader->statement_limit) next = reader->statement_limit * 2;
@@ -244,111 +187,31 @@ static bool has_next_statement(PgReader *reader)
     return true;
 }
 
-static bool copy_begin(PgReader *reader, Err *err)
+static bool statement_begin(PgReader *reader, Err *err)
 {
     const PgPhase *phase = &reader->phases[reader->phase];
-    PGresult *result = NULL;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    buf_printf(&sql, "COPY (SELECT %s FROM ", buf_text(&reader->select));
+    buf_printf(&sql, "COPY (SELECT %s FROM ", buf_text(&reader->own.select));
     bool ok = pg_put_rows(reader->session, reader->spec, phase->part, &sql, err);
     if (ok) {
         if (reader->slice.kind != SLICE_WHOLE) slice_put(&reader->slice, reader->spec->table, &sql);
         if (reader->slice.kind != SLICE_BLOCKS) keyset_put(reader->spec->table, phase, &reader->after, &sql);
         if (is_limited(reader)) buf_printf(&sql, "\nLIMIT %lld", (long long)reader->statement_limit);
         buf_puts(&sql, ") TO STDOUT (FORMAT binary)");
-        ok = pg_exec(reader->session, buf_text(&sql), &result, err);
+        ok = pg_copy_begin(reader, &sql, err);
     }
-    if (ok && PQresultStatus(result) != PGRES_COPY_OUT)
-        ok = err_set(err, ERR_SOURCE_QUERY, "the server did not start a COPY of %s", reader->spec->stream);
-    PQclear(result);
     buf_release(&sql);
-    pg_decoder_restart(&reader->decoder);
-    reader->statement_rows = reader->decoder.rows;
-    reader->statement_began_us = clock_mono_us();
-    reader->copying = ok;
     return ok;
-}
-
-/* The COPY is over: that it ended well, and that its own count is what was decoded. */
-static bool copy_end(PgReader *reader, Err *err)
-{
-    PGresult *result = PQgetResult(reader->session->conn);
-    bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-    int64_t rows = reader->decoder.rows - reader->statement_rows;
-    reader->copying = false;
-    if (!ok) {
-        char what[160];
-        snprintf(what, sizeof what, "reading %s", reader->spec->stream);
-        pg_fail(reader->session, result, what, err);
-    } else if (!reader->decoder.done || strtoll(PQcmdTuples(result), NULL, 10) != rows) {
-        ok =
-            err_set(err, ERR_SOURCE_QUERY, "the server says it sent %s rows of %s, %lld arrived%s", PQcmdTuples(result),
-                    reader->spec->stream, (long long)rows, reader->decoder.done ? "" : " and no end");
-    }
-    PQclear(result);
-    while ((result = PQgetResult(reader->session->conn)) != NULL)
-        PQclear(result);
-    return ok;
-}
-
-static bool copy_wait(PgReader *reader, Err *err)
-{
-    bool stopped;
-    if (!pg_wait_input(reader->session, &stopped)) return pg_fail(reader->session, NULL, "reading", err);
-    return !stopped || err_set(err, ERR_STOPPED, "the run was stopped");
-}
-
-enum { FULL_EVERY_ROWS = 16, LARGE_ROW_BYTES = 32 * 1024 };
-
-/* Asking for the bytes of every column after every row would show in a narrow table. */
-static bool batch_full(const BatchBuilder *builder, int row_bytes)
-{
-    if (builder->rows >= builder->target_rows) return true;
-    return (row_bytes >= LARGE_ROW_BYTES || builder->rows % FULL_EVERY_ROWS == 0) && builder_full(builder);
-}
-
-enum { SLOW_US = 250 * 1000 };
-
-/* Where the server is slow, what has come is given out rather than held: an epoch's clock and a stop need resume
- * points. */
-static bool give_out_early(const PgReader *reader, int64_t since_us)
-{
-    if (reader->builder.rows == 0) return false;
-    return clock_mono_us() - since_us > SLOW_US || (reader->spec->stop != NULL && stop_asked(reader->spec->stop));
-}
-
-/* Reads until the batch is full or the statement ends. */
-static bool copy_read(PgReader *reader, Err *err)
-{
-    PGconn *conn = reader->session->conn;
-    int64_t since_us = clock_mono_us();
-    for (;;) {
-        char *data = NULL;
-        int length = PQgetCopyData(conn, &data, 1);
-        if (length > 0) {
-            bool ok = pg_decode_message(&reader->decoder, (const uint8_t *)data, (size_t)length, &reader->builder, err);
-            PQfreemem(data);
-            if (!ok) return false;
-            if (batch_full(&reader->builder, length)) return true;
-        } else if (length == 0) {
-            if (give_out_early(reader, since_us)) return true;
-            if (!copy_wait(reader, err)) return false;
-        } else if (length == -1) {
-            return copy_end(reader, err);
-        } else {
-            return pg_fail(reader->session, NULL, "reading", err);
-        }
-    }
 }
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
 
-static void give_out(PgReader *reader, Batch **batch)
+static bool give_out(PgReader *reader, Batch **batch, Err *err)
 {
-    *batch = builder_finish(&reader->builder, (Seq){reader->lsn, reader->rows_given});
-    reader->rows_given += (uint64_t)(*batch)->rows;
+    if (!pg_shape_batch(reader, batch, err)) return false;
     if (reader->slice.kind != SLICE_BLOCKS) keyset_take(&reader->after, &reader->phases[reader->phase], *batch);
+    return true;
 }
 
 /* Pages' statements follow one another in one batch; with a keyset the next statement begins after the last row given. */
@@ -356,40 +219,32 @@ static bool pg_read_next(Reader *reader, Batch **batch, Err *err)
 {
     PgReader *pg = (PgReader *)reader;
     *batch = NULL;
+    if (pg->keys.keys != NULL) return pg_keys_next(pg, batch, err);
     while (pg->phase < pg->phase_count) {
-        if (!pg->copying && !copy_begin(pg, err)) return false;
-        if (!copy_read(pg, err)) return false;
+        if (!pg->copying && !statement_begin(pg, err)) return false;
+        if (!pg_copy_read(pg, err)) return false;
         bool over = !pg->copying && !has_next_statement(pg);
         bool wanted = pg->copying || over || pg->slice.kind != SLICE_BLOCKS;
-        if (pg->builder.rows > 0 && wanted) give_out(pg, batch);
+        if (pg->own.builder.rows > 0 && wanted && !give_out(pg, batch, err)) return false;
         if (over) pg->phase++;
         if (*batch != NULL) return true;
     }
-    if (pg->slice.kind != SLICE_WHOLE) return true; /* further parts may follow in the snapshot */
-    return PQtransactionStatus(pg->session->conn) == PQTRANS_IDLE || pg_exec(pg->session, "COMMIT", NULL, err);
+    return true; /* further parts, or rows of keys, may follow in the snapshot */
 }
 
 static bool pg_mark(Reader *reader, Buf *position)
 {
     PgReader *pg = (PgReader *)reader;
     buf_clear(position);
-    return pg->slice.kind != SLICE_BLOCKS && keyset_mark(&pg->after, position);
+    return pg->shape == &pg->own && pg->slice.kind != SLICE_BLOCKS && keyset_mark(&pg->after, position);
 }
 
 static void pg_read_close(Reader *reader)
 {
     PgReader *pg = (PgReader *)reader;
     if (pg == NULL) return;
-    PGconn *conn = pg->session->conn;
-    if (pg->copying && PQstatus(conn) == CONNECTION_OK) {
-        char *data = NULL;
-        PGresult *result;
-        pg_cancel(pg->session);
-        while (PQgetCopyData(conn, &data, 0) > 0)
-            PQfreemem(data);
-        while ((result = PQgetResult(conn)) != NULL)
-            PQclear(result);
-    }
+    Err ignored;
+    pg_copy_abandon(pg, &ignored);
     snapshot_end(pg->session);
     reader_free(pg);
 }
@@ -403,6 +258,7 @@ const SourceOps pg_source_ops = {
     .read_split = pg_read_split,
     .read_join = pg_read_join,
     .read_part = pg_read_part,
+    .read_rows = pg_read_rows,
     .count = pg_count,
     .count_null_cursor = pg_count_null_cursor,
     .cursor_facts = pg_cursor_facts,

@@ -342,3 +342,14 @@ bool pg_type_keyset(const PgType *type)
         return true;
     }
 }
+
+bool pg_type_is_text(const PgType *type)
+{
+    return type->element == NULL && (type->oid == OID_TEXT || type->oid == OID_VARCHAR || type->oid == OID_NAME);
+}
+
+bool pg_type_finds(const PgType *type)
+{
+    if (type->element != NULL || (type->kind != 'b' && type->kind != 'e')) return false;
+    return type->oid != OID_CHAR && type->oid != OID_MONEY && type->oid != OID_JSON && type->oid != OID_JSONB;
+}

@@ -74,5 +74,10 @@ bool pg_log_plan(const char *name, const PgType *type, const Type *want, PgField
 /* Whether a value's text form, as a literal of the type, is the value again and orders as it does: such columns can
  * carry the position of a keyset read. */
 bool pg_type_keyset(const PgType *type);
+/* text, varchar and name: the same bytes under several names. */
+bool pg_type_is_text(const PgType *type);
+/* Whether `=` of the type takes a delivered value, as a literal of the type, for each value that is delivered so. It may take it
+ * for others too ('1 mon' = '30 days'). */
+bool pg_type_finds(const PgType *type);
 
 #endif

@@ -46,6 +46,7 @@ bool lite_count_null_cursor(Session *session, const ReadSpec *spec, int64_t *row
 bool lite_read_open(Session *session, const ReadSpec *spec, Reader **reader, Err *err);
 bool lite_read_next(Reader *reader, Batch **batch, Err *err);
 bool lite_mark(Reader *reader, Buf *position);
+bool lite_read_rows(Reader *reader, const Batch *keys, Err *err);
 void lite_read_close(Reader *reader);
 
 #endif

@@ -74,6 +74,7 @@ static const SourceOps SOURCE = {
     .read_next = lite_read_next,
     .mark = lite_mark,
     .read_close = lite_read_close,
+    .read_rows = lite_read_rows,
     .count = lite_count,
     .count_null_cursor = lite_count_null_cursor,
 };

@@ -1,30 +1,4 @@
-/* Reading: one statement in one read transaction, ordered by a key where the table has a usable one; then every batch
- * ends at a resume point. SQLite hands out rows one by one and holds none of them, so there is nothing to gain from
- * cutting the statement into chunks. */
-#include "connectors/sqlite/key.h"
-#include "connectors/sqlite/types.h"
-
-typedef struct OutColumn {
-    const Field *field;
-    int json_check; /* the statement's column that tells whether this one holds valid JSON; -1: not asked */
-    bool overridden;
-} OutColumn;
-
-typedef struct LiteReader {
-    LiteSession *session;
-    ReadSpec spec;
-    Arena arena;
-    Range range;
-    Key key;
-    int rowid; /* the statement's column with the rowid, for messages about tables without a usable key; -1: none */
-    OutColumn *columns;
-    BatchBuilder builder;
-    sqlite3_stmt *stmt;
-    bool begun; /* the transaction */
-    bool ended;
-    bool given;   /* a batch was returned */
-    uint64_t row; /* rows delivered, earlier reads of the range included */
-} LiteReader;
+#include "connectors/sqlite/read.h"
 
 /* ---- the statement ----------------------------------------------------------------------------------------------- */
 
@@ -56,28 +30,30 @@ static bool has_rowid(LiteSession *session, const char *table, bool *found, Err 
 static bool select_sql(LiteReader *reader, Buf *sql, Err *err)
 {
     const ReadSpec *spec = &reader->spec;
+    const Schema *schema = reader->selected;
     const char *table = spec->table->name, *rowid = rowid_name(spec->table);
-    int index = spec->schema->count;
+    int index = schema->count;
     bool with_rowid = false;
+    reader->rowid = -1;
     buf_puts(sql, "SELECT ");
-    for (int i = 0; i < spec->schema->count; i++) {
+    for (int i = 0; i < schema->count; i++) {
         if (i > 0) buf_puts(sql, ", ");
-        lite_quote_column(sql, table, spec->schema->fields[i].name);
+        lite_quote_column(sql, table, schema->fields[i].name);
     }
-    if (spec->schema->count == 0) buf_printf(sql, "%d", index++);
+    if (schema->count == 0) buf_printf(sql, "%d", index++);
     for (int i = 0; i < reader->key.count; i++) {
         KeyPart *part = &reader->key.parts[i];
-        part->index = schema_find(spec->schema, part->column);
+        part->index = schema_find(schema, part->column);
         if (part->index >= 0) continue;
         part->index = index++;
         buf_puts(sql, ", ");
         lite_quote_column(sql, table, part->column);
     }
-    for (int i = 0; i < spec->schema->count; i++) {
-        if (spec->schema->fields[i].type.id != TYPE_JSON) continue;
+    for (int i = 0; i < schema->count; i++) {
+        if (schema->fields[i].type.id != TYPE_JSON) continue;
         reader->columns[i].json_check = index++;
         buf_puts(sql, ", json_valid(");
-        lite_quote_column(sql, table, spec->schema->fields[i].name);
+        lite_quote_column(sql, table, schema->fields[i].name);
         buf_puts(sql, ")");
     }
     if (reader->key.count == 0 && spec->table->kind == TABLE_PLAIN && rowid != NULL &&
@@ -93,13 +69,37 @@ static bool select_sql(LiteReader *reader, Buf *sql, Err *err)
     return true;
 }
 
+static void set_columns(LiteReader *reader, const Schema *schema)
+{
+    reader->selected = schema;
+    reader->columns = arena_array(&reader->arena, OutColumn, schema->count + 1);
+    for (int i = 0; i < schema->count; i++) {
+        const CatalogColumn *column = table_column(reader->spec.table, schema->fields[i].name);
+        reader->columns[i] = (OutColumn){
+            .field = &schema->fields[i],
+            .json_check = -1,
+            .overridden = column == NULL || !type_equal(&column->type, &schema->fields[i].type),
+        };
+    }
+}
+
+bool lite_select(LiteReader *reader, const Schema *schema, Buf *sql, Err *err)
+{
+    if (reader->builder.columns != NULL) builder_release(&reader->builder);
+    builder_init(&reader->builder, schema, reader->spec.batch_rows, reader->spec.batch_bytes);
+    set_columns(reader, schema);
+    return select_sql(reader, sql, err);
+}
+
 static bool prepare(LiteReader *reader, Err *err)
 {
     Buf sql;
-    const char *table = reader->spec.table->name;
-    bool resumes = reader->spec.resume != NULL;
+    const ReadSpec *spec = &reader->spec;
+    const char *table = spec->table->name;
+    bool resumes = spec->resume != NULL;
     buf_init(&sql, BUF_SQL_MAX);
-    bool ok = select_sql(reader, &sql, err);
+    /* A digest is made here, of the whole row. */
+    bool ok = lite_select(reader, spec->what == READ_KEYS ? spec->key_schema : spec->schema, &sql, err);
     if (resumes) key_after_sql(&reader->key, table, &sql);
     key_order_sql(&reader->key, table, &sql);
     ok = ok && lite_prepare(reader->session, buf_text(&sql), "read the table", &reader->stmt, err) &&
@@ -114,20 +114,6 @@ static bool prepare(LiteReader *reader, Err *err)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static void set_columns(LiteReader *reader)
-{
-    const Schema *schema = reader->spec.schema;
-    reader->columns = arena_array(&reader->arena, OutColumn, schema->count + 1);
-    for (int i = 0; i < schema->count; i++) {
-        const CatalogColumn *column = table_column(reader->spec.table, schema->fields[i].name);
-        reader->columns[i] = (OutColumn){
-            .field = &schema->fields[i],
-            .json_check = -1,
-            .overridden = column == NULL || !type_equal(&column->type, &schema->fields[i].type),
-        };
-    }
-}
-
 /* The snapshot is the first SELECT's, not BEGIN's, so one is made here. */
 static bool begin(LiteReader *reader, Err *err)
 {
@@ -139,7 +125,7 @@ static bool begin(LiteReader *reader, Err *err)
 static bool open_reader(LiteReader *reader, Err *err)
 {
     const ReadSpec *spec = &reader->spec;
-    set_columns(reader);
+    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
     if (!range_check_filter(reader->session, spec, err) || !range_init(&reader->range, spec, err) ||
         !begin(reader, err) || !range_settle(&reader->range, reader->session, err) ||
         !key_init(&reader->key, reader->session, &reader->range, &reader->arena, err))
@@ -153,9 +139,7 @@ bool lite_read_open(Session *session, const ReadSpec *spec, Reader **reader, Err
     LiteReader *made = mem_zero(sizeof *made);
     made->session = (LiteSession *)session;
     made->spec = *spec;
-    made->rowid = -1;
     arena_init(&made->arena);
-    builder_init(&made->builder, spec->schema, spec->batch_rows, spec->batch_bytes);
     *reader = (Reader *)made;
     if (open_reader(made, err)) return true;
     err_at(err, "table %s", spec->table->name);
@@ -170,100 +154,59 @@ void lite_read_close(Reader *reader)
     if (closing == NULL) return;
     sqlite3_finalize(closing->stmt);
     if (closing->begun) sqlite3_exec(closing->session->db, "ROLLBACK", NULL, NULL, NULL);
-    builder_release(&closing->builder);
+    if (closing->builder.columns != NULL) builder_release(&closing->builder);
+    digester_release(&closing->digester);
+    lite_keys_release(&closing->keys);
     key_release(&closing->key);
     arena_release(&closing->arena);
     free(closing);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
-
-/* As YAML reads it: plain where that is a plain word. */
-static void put_yaml_key(const char *name, Buf *out)
-{
-    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    bool plain = name[strspn(name, PLAIN)] == '\0' && name[0] != '\0' && strchr("0123456789", name[0]) == NULL;
-    if (plain) {
-        buf_puts(out, name);
-        return;
-    }
-    buf_putc(out, '"');
-    for (const char *p = name; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\') buf_putc(out, '\\');
-        buf_putc(out, *p);
-    }
-    buf_putc(out, '"');
-}
-
-static bool cast_error(LiteReader *reader, int index, const LiteMisfit *misfit, Err *err)
-{
-    const OutColumn *column = &reader->columns[index];
-    char type[96];
-    Buf shown, row, name;
-    buf_init(&shown, 4096);
-    buf_init(&row, 64 * 1024);
-    buf_init(&name, 64 * 1024);
-    lite_describe(reader->stmt, index, &shown);
-    if (reader->key.count > 0)
-        key_describe(&reader->key, reader->stmt, &row);
-    else if (reader->rowid >= 0)
-        buf_printf(&row, "rowid=%lld", (long long)sqlite3_column_int64(reader->stmt, reader->rowid));
-    else
-        buf_printf(&row, "number %llu", (unsigned long long)(reader->row + (uint64_t)reader->builder.rows + 1));
-    put_yaml_key(column->field->name, &name);
-    err_set(err, ERR_DATA_CAST, "column %s holds %s, which does not fit %s: %s", column->field->name, buf_text(&shown),
-            type_format(&column->field->type, type, sizeof type), misfit->why);
-    err_at(err, "table %s, row %s", reader->spec.table->name, buf_text(&row));
-    err_fix(err, "correct the value at the source, or take the column as it is: columns.types: { %s: %s }",
-            buf_text(&name), misfit->instead);
-    buf_release(&shown);
-    buf_release(&row);
-    buf_release(&name);
-    return false;
-}
-
-static bool append_row(LiteReader *reader, Err *err)
-{
-    for (int i = 0; i < reader->spec.schema->count; i++) {
-        const OutColumn *column = &reader->columns[i];
-        LiteMisfit misfit = {"it is not valid JSON", "utf8"};
-        bool invalid = column->json_check >= 0 && sqlite3_column_type(reader->stmt, i) != SQLITE_NULL &&
-                       sqlite3_column_int(reader->stmt, column->json_check) == 0;
-        if (invalid || !lite_value(reader->stmt, i, column->overridden, &reader->builder.columns[i], &misfit))
-            return cast_error(reader, i, &misfit, err);
-    }
-    builder_end_row(&reader->builder);
-    key_note(&reader->key, reader->stmt);
-    return true;
-}
+/* ---- the operations ---------------------------------------------------------------------------------------------- */
 
 static bool fill(LiteReader *reader, Err *err)
 {
     while (!builder_full(&reader->builder)) {
         bool row;
-        if (!lite_step(reader->session, reader->stmt, "read the table", &row, err)) {
+        if (!lite_next_row(reader, &row, err)) {
             err_at(err, "table %s", reader->spec.table->name);
             return false;
         }
         reader->ended = !row;
         if (!row) return true;
-        if (!append_row(reader, err)) return false;
+        if (!lite_append_row(reader, err)) return false;
     }
     return true;
 }
 
+/* What the builder has, as it was asked for. */
+static Batch *give_out(LiteReader *reader)
+{
+    const ReadSpec *spec = &reader->spec;
+    bool of_keys = reader->keys.keys != NULL;
+    uint64_t rows = (uint64_t)reader->builder.rows;
+    Batch *batch = builder_finish(&reader->builder, (Seq){spec->read_number, reader->row});
+    reader->row += rows;
+    reader->given = reader->given || (rows > 0 && !of_keys);
+    if (batch != NULL && of_keys) batch = key_filter_keep(&reader->keys.filter, batch, 0, reader->keys.filter.count);
+    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    digester_assign(&reader->digester, batch);
+    if (!of_keys) batch_narrow(batch, spec->key_schema);
+    return batch;
+}
+
+/* A batch of which no row is wanted is none, and no end. */
 bool lite_read_next(Reader *reader, Batch **batch, Err *err)
 {
     LiteReader *reading = (LiteReader *)reader;
     *batch = NULL;
-    if (reading->spec.stop != NULL && stop_reason(reading->spec.stop) == STOP_FAILED)
-        return err_set(err, ERR_STOPPED, "the read was stopped");
-    if (!reading->ended && !fill(reading, err)) return false;
-    if (!lite_unchanged(reading->session, err)) return false;
-    uint64_t rows = (uint64_t)reading->builder.rows;
-    *batch = builder_finish(&reading->builder, (Seq){reading->spec.read_number, reading->row});
-    reading->row += rows;
-    reading->given = reading->given || rows > 0;
+    do {
+        if (reading->spec.stop != NULL && stop_reason(reading->spec.stop) == STOP_FAILED)
+            return err_set(err, ERR_STOPPED, "the read was stopped");
+        if (!reading->ended && !fill(reading, err)) return false;
+        if (!lite_unchanged(reading->session, err)) return false;
+        *batch = give_out(reading);
+    } while (*batch == NULL && !reading->ended);
     return true;
 }
 
