@@ -303,8 +303,16 @@ typedef struct ApplyCounts {
     int64_t staged;
     int64_t inserted;
     int64_t updated; /* merge: an existing row was replaced, or a version was superseded in the epoch or at the table */
-    int64_t skipped; /* dedupe and collapse */
+    int64_t skipped; /* dedupe and collapse; merge: deletes that are ignored */
 } ApplyCounts;
+
+/* What rooms that merge changes share (changes.c); the rules are in docs/internals/changes.md. */
+
+/* A value was not sent, and no version before has it: DEST_WRITE, naming the column. The caller names the row. Always
+ * returns false. */
+bool change_lacks_value(const DestStream *stream, int column, Err *err);
+/* Rows whose key changed (log.h: an update with an odd sequence) and that lack values, which are the old key's. */
+int64_t changes_moved(const Batch *batch);
 
 typedef struct DestOps {
     /* The table as it is. */

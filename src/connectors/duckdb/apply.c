@@ -20,14 +20,23 @@ static void put_columns(const DuckTarget *target, const char *alias, Buf *out)
     if (target->with_deleted) buf_printf(out, ", %s_openetl_deleted", alias);
 }
 
-static void put_key(const DuckTarget *target, const char *prefix, const char *between, const char *other, Buf *out)
+void duck_apply_key(const DuckTarget *target, const char *alias, Buf *out)
 {
     for (int i = 0; i < target->stream->key_count; i++) {
-        if (i > 0) buf_puts(out, between);
-        buf_puts(out, prefix);
+        buf_puts(out, i > 0 ? ", " : "");
+        buf_puts(out, alias);
         duck_quote_name(out, target->stream->key[i]);
-        if (other == NULL) continue;
-        buf_puts(out, other);
+    }
+}
+
+void duck_apply_same_key(const DuckTarget *target, const char *a, const char *b, Buf *out)
+{
+    for (int i = 0; i < target->stream->key_count; i++) {
+        buf_puts(out, i > 0 ? " AND " : "");
+        buf_puts(out, a);
+        duck_quote_name(out, target->stream->key[i]);
+        buf_puts(out, " = ");
+        buf_puts(out, b);
         duck_quote_name(out, target->stream->key[i]);
     }
 }
@@ -41,8 +50,7 @@ static void put_insert(const DuckSession *session, const DuckTarget *target, Buf
     buf_puts(out, ") ");
 }
 
-/* Runs and clears the statement. */
-static bool run(DuckSession *session, Buf *sql, int64_t *changed, Err *err)
+bool duck_apply_run(DuckSession *session, Buf *sql, int64_t *changed, Err *err)
 {
     bool ok = duck_query(session, buf_text(sql), NULL, 0, NULL, NULL, changed, err);
     buf_clear(sql);
@@ -70,6 +78,10 @@ static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *
     put_insert(session, target, sql);
     buf_puts(sql, "SELECT ");
     put_columns(target, "", sql);
+    if (!target->stream->dedupe && !target->stream->collapse) {
+        buf_printf(sql, " FROM temp.main.%s", target->stage);
+        return duck_apply_run(session, sql, inserted, err);
+    }
     buf_printf(sql, " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT min(_openetl_ordinal) FROM temp.main.%s AS s",
                target->stage, target->stage);
     if (target->stream->dedupe) {
@@ -78,27 +90,29 @@ static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *
         buf_puts(sql, " AS t WHERE t._openetl_id = s._openetl_id)");
     }
     buf_puts(sql, " GROUP BY s._openetl_id)");
-    return run(session, sql, inserted, err);
+    return duck_apply_run(session, sql, inserted, err);
 }
 
 /* ---- merge ------------------------------------------------------------------------------------------------------- */
 
-/* One row a key: the version with the highest sequence, the last staged among equals; with operations also the newest
- * version that carries values, since a delete may carry only the key. A window, since it spills where an aggregate with
+/* One row a key: the version with the highest sequence; among equals a row rather than a delete, then the last staged. With
+ * changes also the newest version that carries values, since a delete may carry only the key. A window, since it spills where an aggregate with
  * as many groups as rows does not. */
 static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_fold AS SELECT winner");
-    if (target->with_op) buf_puts(sql, ", valued");
+    if (target->changes) buf_puts(sql, ", valued");
     buf_puts(sql, " FROM (SELECT _openetl_ordinal AS winner, row_number() OVER newest AS place");
-    if (target->with_op)
+    if (target->changes)
         buf_puts(sql,
                  ", first_value(CASE WHEN _openetl_op <> 'delete' THEN _openetl_ordinal END IGNORE NULLS) OVER (newest "
                  "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS valued");
     buf_printf(sql, " FROM temp.main.%s WINDOW newest AS (PARTITION BY ", target->stage);
-    put_key(target, "", ", ", NULL, sql);
-    buf_puts(sql, " ORDER BY _openetl_seq DESC, _openetl_ordinal DESC)) WHERE place = 1");
-    return run(session, sql, NULL, err);
+    duck_apply_key(target, "", sql);
+    buf_puts(sql, " ORDER BY _openetl_seq DESC, ");
+    if (target->changes) buf_puts(sql, "_openetl_op <> 'delete' DESC, ");
+    buf_puts(sql, "_openetl_ordinal DESC)) WHERE place = 1");
+    return duck_apply_run(session, sql, NULL, err);
 }
 
 /* The rows of the table that have a winner's key, and whether they are newer than it. */
@@ -106,13 +120,16 @@ static bool make_match(DuckSession *session, const DuckTarget *target, Buf *sql,
 {
     buf_printf(sql,
                "CREATE TEMPORARY TABLE _openetl_match AS SELECT s._openetl_ordinal AS winner, t.rowid AS old, "
-               "coalesce(t._openetl_seq > s._openetl_seq, false) AS stale FROM temp.main.%s AS s JOIN ",
+               "coalesce(t._openetl_seq > s._openetl_seq%s, false) AS stale FROM temp.main.%s AS s JOIN ",
+               target->changes ? " OR (t._openetl_seq = s._openetl_seq AND s._openetl_op = 'delete' AND NOT "
+                                 "t._openetl_deleted)"
+                               : "",
                target->stage);
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON ");
-    put_key(target, "t.", " AND ", " = s.", sql);
+    duck_apply_same_key(target, "t.", "s.", sql);
     buf_puts(sql, " WHERE s._openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold)");
-    return run(session, sql, NULL, err);
+    return duck_apply_run(session, sql, NULL, err);
 }
 
 #define NOT_STALE "NOT IN (SELECT winner FROM temp.main._openetl_match WHERE stale)"
@@ -150,27 +167,27 @@ static bool make_versions(DuckSession *session, const DuckTarget *target, Buf *s
                target->stage, target->stage);
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON t.rowid = m.old WHERE f.winner " NOT_STALE);
-    return run(session, sql, NULL, err);
+    return duck_apply_run(session, sql, NULL, err);
 }
 
 static bool replace_rows(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *written, Err *err)
 {
-    if (target->with_op && !make_versions(session, target, sql, err)) return false;
+    if (target->changes && !make_versions(session, target, sql, err)) return false;
     buf_puts(sql, "DELETE FROM ");
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " WHERE rowid IN (SELECT old FROM temp.main._openetl_match WHERE winner " NOT_STALE ")");
-    if (!run(session, sql, NULL, err)) return false;
+    if (!duck_apply_run(session, sql, NULL, err)) return false;
     put_insert(session, target, sql);
     buf_puts(sql, "SELECT ");
     put_columns(target, "", sql);
-    if (target->with_op)
+    if (target->changes)
         buf_puts(sql, " FROM temp.main._openetl_versions");
     else
         buf_printf(sql,
                    " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold) AND "
                    "_openetl_ordinal " NOT_STALE,
                    target->stage);
-    return run(session, sql, written, err);
+    return duck_apply_run(session, sql, written, err);
 }
 
 static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
@@ -186,10 +203,10 @@ static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql
         return err_set(err, ERR_VERIFY_COUNTS, "merge wrote %" PRId64 " rows where %" PRId64 " were to be written",
                        written, winners - stale);
     counts->inserted = winners - known;
-    counts->updated = counts->staged - counts->inserted;
+    counts->updated = counts->staged - counts->inserted - counts->skipped;
     return duck_exec(session, "DROP TABLE temp.main._openetl_fold", err) &&
            duck_exec(session, "DROP TABLE temp.main._openetl_match", err) &&
-           (!target->with_op || duck_exec(session, "DROP TABLE temp.main._openetl_versions", err));
+           (!target->changes || duck_exec(session, "DROP TABLE temp.main._openetl_versions", err));
 }
 
 /* ---- the way in -------------------------------------------------------------------------------------------------- */
@@ -202,19 +219,23 @@ static bool drop_stage(DuckSession *session, DuckTarget *target, Buf *sql, Err *
     return ok;
 }
 
+static bool apply_rows(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
+{
+    if (target->stream->write == WRITE_MERGE) return apply_merge(session, target, sql, counts, err);
+    if (!apply_distinct(session, target, sql, &counts->inserted, err)) return false;
+    counts->skipped = counts->staged - counts->inserted;
+    return true;
+}
+
 static bool apply_stage(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err)
 {
     if (!duck_count_rows(session, NULL, target->stage, &counts->staged, err)) return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
-    bool ok;
-    if (target->stream->write == WRITE_MERGE) {
-        ok = apply_merge(session, target, &sql, counts, err);
-    } else {
-        ok = apply_distinct(session, target, &sql, &counts->inserted, err);
-        counts->skipped = counts->staged - counts->inserted;
-    }
-    ok = ok && drop_stage(session, target, &sql, err);
+    DuckTruncate truncate = {0};
+    bool ok = (!target->changes || duck_changes_before(session, target, counts, &truncate, err)) &&
+              apply_rows(session, target, &sql, counts, err) && duck_changes_after(session, target, &truncate, err) &&
+              drop_stage(session, target, &sql, err);
     buf_release(&sql);
     return ok;
 }

@@ -174,16 +174,21 @@ static bool fail_row(const Batch *batch, const char *stream, const char *const *
     return false;
 }
 
+static bool is_truncate(const Batch *batch, int64_t row)
+{
+    return batch->ops != NULL && batch->ops[row] == OP_TRUNCATE;
+}
+
 bool batch_check(const Batch *batch, const char *stream, const char *const *key, int key_count, bool key_required,
                  Err *err)
 {
     for (int i = 0; key_required && i < key_count; i++) {
         int column = schema_find(batch->schema, key[i]);
         if (column < 0) BUG("key column %s is not in the stream", key[i]);
-        if (batch->columns[column].nulls == 0) continue;
-        int64_t row = 0;
-        while (!column_is_null(&batch->columns[column], row))
+        int64_t row = batch->columns[column].nulls == 0 ? batch->rows : 0;
+        while (row < batch->rows && (!column_is_null(&batch->columns[column], row) || is_truncate(batch, row)))
             row++;
+        if (row == batch->rows) continue;
         return fail_row(batch, stream, key, key_count, column, row, ERR_DATA_KEY_NULL, err);
     }
     for (int column = 0; column < batch->schema->count; column++) {

@@ -2,20 +2,23 @@
 
 #include "connectors/duckdb/types.h"
 
-void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal)
+void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal,
+                       bool with_unchanged)
 {
     *writer = (ChunkWriter){.schema = schema,
                             .with_op = with_op,
                             .with_deleted = with_deleted,
                             .with_ordinal = with_ordinal,
-                            .columns = schema->count + 3 + with_op + with_deleted + with_ordinal,
+                            .with_unchanged = with_unchanged,
+                            .columns = schema->count + 3 + with_op + with_deleted + with_ordinal + with_unchanged,
                             .seqs = mem_alloc((size_t)CHUNK_ROWS * SEQ_TEXT_BYTES)};
 }
 
 void chunk_writer_release(ChunkWriter *writer)
 {
     free(writer->seqs);
-    writer->seqs = NULL;
+    free(writer->marks);
+    writer->seqs = writer->marks = NULL;
 }
 
 /* ---- one vector -------------------------------------------------------------------------------------------------- */
@@ -195,6 +198,41 @@ static void fill_ops(duckdb_vector vector, const Batch *batch, int64_t from, int
     }
 }
 
+static bool lacks_values(const Batch *batch)
+{
+    for (int i = 0; i < batch->schema->count; i++)
+        if (batch->columns[i].unchanged.bytes > 0) return true;
+    return false;
+}
+
+/* '1' for each column whose value was not sent; false when all were. */
+static bool mark_row(const Batch *batch, int64_t row, char *marks)
+{
+    bool any = false;
+    for (int i = 0; i < batch->schema->count; i++) {
+        bool unchanged = column_is_unchanged(&batch->columns[i], row);
+        marks[i] = unchanged ? '1' : '0';
+        any = any || unchanged;
+    }
+    return any;
+}
+
+static void fill_unchanged(ChunkWriter *writer, duckdb_vector vector, const Batch *batch, int64_t from, int64_t count)
+{
+    size_t width = (size_t)writer->schema->count;
+    duckdb_string_t *strings = duckdb_vector_get_data(vector);
+    duckdb_vector_ensure_validity_writable(vector);
+    uint64_t *mask = duckdb_vector_get_validity(vector);
+    bool any = lacks_values(batch);
+    if (any && writer->marks == NULL) writer->marks = mem_alloc((size_t)CHUNK_ROWS * width);
+    for (int64_t i = 0; i < count; i++) {
+        char *marks = any ? writer->marks + (size_t)i * width : NULL;
+        bool marked = any && mark_row(batch, from + i, marks);
+        if (marked) point_at(&strings[i], marks, width);
+        duckdb_validity_set_row_validity(mask, (idx_t)i, marked);
+    }
+}
+
 static void fill_own(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count,
                      int64_t ordinal)
 {
@@ -215,6 +253,7 @@ static void fill_own(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *
         for (int64_t i = 0; i < count; i++)
             ordinals[i] = ordinal + i;
     }
+    if (writer->with_unchanged) fill_unchanged(writer, duckdb_data_chunk_get_vector(chunk, next++), batch, from, count);
 }
 
 void chunk_fill_columns(duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count)

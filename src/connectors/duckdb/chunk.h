@@ -15,14 +15,17 @@ enum { CHUNK_ROWS = 2048 };
 
 typedef struct ChunkWriter {
     const Schema *schema;
-    bool with_op, with_deleted, with_ordinal;
+    bool with_op, with_deleted, with_ordinal, with_unchanged;
     int columns;
-    char *seqs; /* text of _openetl_seq, CHUNK_ROWS of them */
+    char *seqs;  /* text of _openetl_seq, CHUNK_ROWS of them */
+    char *marks; /* of _openetl_unchanged likewise; made when it is needed */
 } ChunkWriter;
 
 /* Columns of a chunk: the schema's, _openetl_id, _openetl_seq, _openetl_synced_at, then those asked for: _openetl_op,
- * _openetl_deleted, the ordinal (int64). Each is laid out as duck_type_logical() of its type is. */
-void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal);
+ * _openetl_deleted, the ordinal (int64), _openetl_unchanged (NULL, or a character a column of the schema: 1 where the
+ * value was not sent, else 0). Each is laid out as duck_type_logical() of its type is. */
+void chunk_writer_init(ChunkWriter *writer, const Schema *schema, bool with_op, bool with_deleted, bool with_ordinal,
+                       bool with_unchanged);
 void chunk_writer_release(ChunkWriter *writer);
 /* Fills an empty chunk with rows [from, from + count) of a checked batch; count <= CHUNK_ROWS. ordinal: of the first
  * row. The chunk is good until the next call. */
@@ -32,7 +35,8 @@ void chunk_fill(ChunkWriter *writer, duckdb_data_chunk chunk, const Batch *batch
 /* The schema's columns alone of such rows, into an empty chunk of just these. */
 void chunk_fill_columns(duckdb_data_chunk chunk, const Batch *batch, int64_t from, int64_t count);
 
-/* check.c. Whether DuckDB can hold every value of the batch and, where the key is required, no key column is NULL. */
+/* check.c. Whether DuckDB can hold every value of the batch and, where the key is required, no key column is NULL
+ * (but a truncate's). */
 bool batch_check(const Batch *batch, const char *stream, const char *const *key, int key_count, bool key_required,
                  Err *err);
 

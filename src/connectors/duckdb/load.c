@@ -129,6 +129,7 @@ static void put_columns(const DuckTarget *target, Buf *out)
     if (target->with_op) buf_puts(out, ", _openetl_op");
     if (target->with_deleted) buf_puts(out, ", _openetl_deleted");
     if (target->stage != NULL) buf_puts(out, ", _openetl_ordinal");
+    if (target->changes) buf_puts(out, ", _openetl_unchanged");
 }
 
 /* The chunk's types are the table's where they are laid out as the batch's, so that nothing is cast. */
@@ -184,7 +185,8 @@ bool load_open(DuckSession *session, const DuckTarget *target, Load **load, Err 
     Load *made = mem_zero(sizeof *made);
     made->session = session;
     made->schema = target->stream->schema;
-    chunk_writer_init(&made->chunk, made->schema, target->with_op, target->with_deleted, target->stage != NULL);
+    chunk_writer_init(&made->chunk, made->schema, target->with_op, target->with_deleted, target->stage != NULL,
+                      target->changes);
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->moved, NULL);
     put_statement(made, target);

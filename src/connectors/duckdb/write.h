@@ -16,12 +16,18 @@ typedef struct DuckTarget {
     const char *into;   /* the table written: the stream's, or the half-built one of an overwrite */
     const char **names; /* the table's own spelling of the stream's columns: an appender takes no other case */
     const char *stage;  /* name of the temporary staging table; NULL: rows go straight into the table */
-    bool with_op;       /* _openetl_op */
-    bool with_deleted;  /* _openetl_deleted */
+    bool with_op;       /* the table has _openetl_op */
+    bool with_deleted;  /* likewise _openetl_deleted */
+    bool changes;       /* with_ops: rows are changes, and may be deletes, truncates, or lack values */
     /* of the open epoch */
     bool stage_exists;
     int64_t staged_rows;
     int64_t rows_before; /* of the table, where rows go straight into it */
+    int64_t deletes, truncates;
+    int columns;     /* of the schema */
+    bool *unchanged; /* a column of the schema: a value of it was not sent */
+    bool any_unchanged;
+    int64_t moved; /* rows with a changed key that lack values */
     /* of the run: the last rows, a vector of them at most, and how much of them is long values */
     int64_t long_rows, long_bytes;
 } DuckTarget;
@@ -49,6 +55,26 @@ bool duck_count_rows(DuckSession *session, const char *schema, const char *table
 bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err);
 /* Puts the half-built table of an overwrite in the place of the table. */
 bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err);
+
+/* What apply.c and apply_changes.c share of a statement; aliases are "s." or "". */
+void duck_apply_key(const DuckTarget *target, const char *alias, Buf *out);                 /* "s.id, s.line" */
+void duck_apply_same_key(const DuckTarget *target, const char *a, const char *b, Buf *out); /* "a.id = b.id AND …" */
+/* Runs and clears the statement. `changed` may be NULL. */
+bool duck_apply_run(DuckSession *session, Buf *sql, int64_t *changed, Err *err);
+
+/* apply_changes.c: of streams with operations. */
+
+typedef struct DuckTruncate {
+    char seq[SEQ_TEXT_BYTES + 1]; /* empty: there was none */
+    char id[40], synced_at[48];
+} DuckTruncate;
+
+/* Before the merge or the insert: what must not come to the table is taken out of the stage, values that were not sent are
+ * put in. Counts what it takes out as skipped. */
+bool duck_changes_before(DuckSession *session, DuckTarget *target, ApplyCounts *counts, DuckTruncate *truncate,
+                         Err *err);
+/* After a merge: the epoch's last truncate. */
+bool duck_changes_after(DuckSession *session, const DuckTarget *target, const DuckTruncate *truncate, Err *err);
 
 /* write_long.c: before a batch is appended. DuckDB keeps the long values of a vector's rows in memory while it commits:
  * the pool grows for them, and rows that no pool of this job size would serve are refused by name. */

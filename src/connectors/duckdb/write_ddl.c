@@ -30,8 +30,9 @@ void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool 
     buf_puts(out, "_openetl_id UUID USING COMPRESSION uncompressed, _openetl_seq VARCHAR USING COMPRESSION fsst, "
                   "_openetl_synced_at TIMESTAMP WITH TIME ZONE USING COMPRESSION rle");
     if (target->with_op) buf_puts(out, ", _openetl_op VARCHAR");
-    if (target->with_deleted) buf_puts(out, ", _openetl_deleted BOOLEAN");
+    if (target->with_deleted) buf_puts(out, ", _openetl_deleted BOOLEAN DEFAULT false");
     if (temporary) buf_puts(out, ", _openetl_ordinal BIGINT");
+    if (temporary && target->changes) buf_puts(out, ", _openetl_unchanged VARCHAR");
     buf_putc(out, ')');
 }
 
@@ -215,12 +216,26 @@ static bool do_action(DuckSession *session, const DuckTarget *target, const Drif
                  arena_printf(arena, "TYPE %s%s", native, widen ? "" : " USING NULL"), err);
 }
 
+/* A row without the flag would be neither live nor deleted; an earlier version left such rows. */
+static bool fill_deleted(DuckSession *session, const DuckTarget *target, Err *err)
+{
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "UPDATE ");
+    duck_quote_table(session, target->schema, target->into, &sql);
+    buf_puts(&sql, " SET _openetl_deleted = false WHERE _openetl_deleted IS NULL");
+    bool ok = duck_exec(session, buf_text(&sql), err);
+    buf_release(&sql);
+    return ok && alter(session, target, "ALTER COLUMN", "_openetl_deleted", "SET DEFAULT false", err);
+}
+
 static bool add_op_columns(DuckSession *session, const DuckTarget *target, const DestTable *table, Err *err)
 {
     if (target->with_op && !table->has_op && !alter(session, target, "ADD COLUMN", "_openetl_op", "VARCHAR", err))
         return false;
-    return !target->with_deleted || table->has_deleted ||
-           alter(session, target, "ADD COLUMN", "_openetl_deleted", "BOOLEAN", err);
+    if (!target->with_deleted) return true;
+    return table->has_deleted ? fill_deleted(session, target, err)
+                              : alter(session, target, "ADD COLUMN", "_openetl_deleted", "BOOLEAN DEFAULT false", err);
 }
 
 static void take_names(DuckTarget *target, const DestTable *table, Arena *arena)
@@ -374,6 +389,8 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
         table.exists = false;
     }
     if (table.exists) {
+        target->with_op = target->with_op || table.has_op;
+        target->with_deleted = target->with_deleted || table.has_deleted;
         take_names(target, &table, &session->arena);
         return apply_drift(session, target, &table, arena, result, err) &&
                (!target->stream->want_seq_high || find_seq_high(session, target, arena, result, err));
@@ -390,9 +407,11 @@ static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
     target.names = arena_array(arena, const char *, stream->schema->count);
     for (int i = 0; i < stream->schema->count; i++)
         target.names[i] = stream->schema->fields[i].name;
-    target.with_op = stream->with_ops;
+    target.columns = stream->schema->count;
+    target.unchanged = arena_array(arena, bool, stream->schema->count);
+    target.with_op = target.changes = stream->with_ops;
     target.with_deleted = stream->with_ops && stream->write == WRITE_MERGE;
-    if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse)
+    if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse || stream->with_ops)
         target.stage = arena_printf(arena, "_openetl_stage_%d", index);
     return target;
 }

@@ -23,11 +23,30 @@ void pg_apply_columns(const PgTarget *target, Buf *out)
     put_meta(target, out, &written);
 }
 
-static void put_key(const PgTarget *target, Buf *out)
+void pg_apply_key(const PgTarget *target, const char *alias, Buf *out)
 {
-    int written = 0;
-    for (int i = 0; i < target->stream->key_count; i++)
-        put_column(out, target->stream->key[i], &written);
+    for (int i = 0; i < target->stream->key_count; i++) {
+        buf_puts(out, i > 0 ? ", " : "");
+        buf_puts(out, alias);
+        pg_quote_name(out, target->stream->key[i]);
+    }
+}
+
+void pg_apply_same_key(const PgTarget *target, const char *a, const char *b, Buf *out)
+{
+    for (int i = 0; i < target->stream->key_count; i++) {
+        buf_puts(out, i > 0 ? " AND " : "");
+        buf_puts(out, a);
+        pg_quote_name(out, target->stream->key[i]);
+        buf_puts(out, " = ");
+        buf_puts(out, b);
+        pg_quote_name(out, target->stream->key[i]);
+    }
+}
+
+void pg_apply_staged(const PgTarget *target, Buf *out)
+{
+    pg_quote_table(out, "pg_temp", target->stage);
 }
 
 /* ---- staging ----------------------------------------------------------------------------------------------------- */
@@ -41,8 +60,9 @@ void pg_apply_copy(const PgTarget *target, Buf *out)
         pg_quote_table(out, target->schema, target->into);
     buf_puts(out, " (");
     pg_apply_columns(target, out);
-    buf_puts(out,
-             target->stage != NULL ? ", _openetl_ord) FROM STDIN (FORMAT binary)" : ") FROM STDIN (FORMAT binary)");
+    if (target->stage != NULL) buf_puts(out, ", _openetl_ord");
+    if (target->changes) buf_puts(out, ", _openetl_unchanged");
+    buf_puts(out, ") FROM STDIN (FORMAT binary)");
 }
 
 void pg_apply_stage(const PgTarget *target, Buf *out)
@@ -51,7 +71,9 @@ void pg_apply_stage(const PgTarget *target, Buf *out)
     pg_quote_name(out, target->stage);
     buf_puts(out, " ON COMMIT DROP AS SELECT ");
     pg_apply_columns(target, out);
-    buf_puts(out, ", 0::pg_catalog.int8 AS _openetl_ord FROM ");
+    buf_puts(out, ", 0::pg_catalog.int8 AS _openetl_ord");
+    if (target->changes) buf_puts(out, ", NULL::pg_catalog.text AS _openetl_unchanged");
+    buf_puts(out, " FROM ");
     pg_quote_table(out, target->schema, target->into);
     buf_puts(out, " WITH NO DATA");
 }
@@ -63,7 +85,7 @@ void pg_apply_analyze(const PgTarget *target, Buf *out)
     buf_puts(out, " (_openetl_id");
     if (target->stream->write == WRITE_MERGE) {
         buf_puts(out, ", ");
-        put_key(target, out);
+        pg_apply_key(target, "", out);
     }
     buf_puts(out, ")");
 }
@@ -132,11 +154,9 @@ static void put_new(const PgTarget *target, Buf *out)
     const DestStream *stream = target->stream;
     buf_puts(out, " WHERE ");
     put_lacks(target, out);
-    for (int i = 0; target->by_key && i < stream->key_count; i++) {
-        buf_puts(out, " AND had.");
-        pg_quote_name(out, stream->key[i]);
-        buf_puts(out, " = s.");
-        pg_quote_name(out, stream->key[i]);
+    if (target->by_key) {
+        buf_puts(out, " AND ");
+        pg_apply_same_key(target, "had.", "s.", out);
     }
     if (target->low != NULL) {
         buf_puts(out, " AND had.");
@@ -194,16 +214,15 @@ static void put_sets(const PgTarget *target, bool deletes, Buf *out)
     if (target->has_deleted) put_set(out, "_openetl_deleted", &written);
 }
 
-/* Of each key the last version. */
-static void put_fold(const PgTarget *target, bool deletes, Buf *out)
+void pg_apply_fold(const PgTarget *target, bool deletes, Buf *out)
 {
     buf_puts(out, "(SELECT DISTINCT ON (");
-    put_key(target, out);
+    pg_apply_key(target, "", out);
     buf_puts(out, ") * FROM ");
-    pg_quote_table(out, "pg_temp", target->stage);
-    if (target->deletes > 0) buf_puts(out, deletes ? " WHERE _openetl_deleted" : " WHERE NOT _openetl_deleted");
+    pg_apply_staged(target, out);
+    if (target->deletes > 0) buf_printf(out, " WHERE _openetl_op %s 'delete'", deletes ? "=" : "<>");
     buf_puts(out, " ORDER BY ");
-    put_key(target, out);
+    pg_apply_key(target, "", out);
     buf_puts(out, ", _openetl_seq DESC, _openetl_ord DESC) AS s");
 }
 
@@ -212,16 +231,11 @@ static void put_fold(const PgTarget *target, bool deletes, Buf *out)
 static void put_missing(const PgTarget *target, bool deletes, Buf *out)
 {
     buf_puts(out, "(SELECT pg_catalog.count(*) FROM ");
-    put_fold(target, deletes, out);
+    pg_apply_fold(target, deletes, out);
     buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
     pg_quote_table(out, target->schema, target->into);
     buf_puts(out, " AS had WHERE ");
-    for (int i = 0; i < target->stream->key_count; i++) {
-        buf_puts(out, i > 0 ? " AND had." : "had.");
-        pg_quote_name(out, target->stream->key[i]);
-        buf_puts(out, " = s.");
-        pg_quote_name(out, target->stream->key[i]);
-    }
+    pg_apply_same_key(target, "had.", "s.", out);
     buf_puts(out, "))");
 }
 
@@ -229,12 +243,14 @@ void pg_apply_merge(const PgTarget *target, bool deletes, Buf *out)
 {
     buf_puts(out, "WITH applied AS (");
     put_insert(target, out);
-    put_fold(target, deletes, out);
+    pg_apply_fold(target, deletes, out);
     buf_puts(out, " ON CONFLICT (");
-    put_key(target, out);
+    pg_apply_key(target, "", out);
     buf_puts(out, ") DO UPDATE SET ");
     put_sets(target, deletes, out);
-    buf_puts(out, " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING ");
+    buf_puts(out, deletes ? " WHERE EXCLUDED._openetl_seq > t._openetl_seq OR EXCLUDED._openetl_seq = t._openetl_seq"
+                            " AND t._openetl_deleted RETURNING "
+                          : " WHERE EXCLUDED._openetl_seq >= t._openetl_seq RETURNING ");
     buf_puts(out, target->partitioned ? "1) SELECT " : "(t.xmax = 0) AS made) SELECT ");
     if (target->partitioned)
         put_missing(target, deletes, out);

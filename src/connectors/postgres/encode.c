@@ -113,6 +113,17 @@ static void put_i64_value(PgSink *sink, int64_t value)
     put_be64(sink, (uint64_t)value);
 }
 
+/* A character a column: whether its value was not sent. NULL where all were. */
+static void put_unchanged(const PgEncoder *encoder, PgSink *sink, const Batch *batch, int64_t row)
+{
+    bool any = false;
+    for (int i = 0; !any && i < encoder->count; i++)
+        any = column_is_unchanged(&batch->columns[i], row);
+    put_be32(sink, any ? (uint32_t)encoder->count : UINT32_MAX);
+    for (int i = 0; any && i < encoder->count; i++)
+        sink->data[sink->length++] = column_is_unchanged(&batch->columns[i], row) ? '1' : '0';
+}
+
 static void put_meta(const PgEncoder *encoder, PgSink *sink, const Batch *batch, int64_t row, int64_t synced_at,
                      int64_t ordinal)
 {
@@ -128,6 +139,7 @@ static void put_meta(const PgEncoder *encoder, PgSink *sink, const Batch *batch,
         sink->data[sink->length++] = op == OP_DELETE;
     }
     if (encoder->with_ordinal) put_i64_value(sink, ordinal);
+    if (encoder->with_unchanged) put_unchanged(encoder, sink, batch, row);
 }
 
 static bool put_columns(const PgEncoder *encoder, PgSink *sink, const Batch *batch, int64_t row, Err *err)
@@ -146,6 +158,7 @@ static bool put_columns(const PgEncoder *encoder, PgSink *sink, const Batch *bat
 void pg_encoder_ready(PgEncoder *encoder)
 {
     encoder->room = META_ROOM + (size_t)encoder->count * FIXED_MAX;
+    if (encoder->with_unchanged) encoder->room += 4 + (size_t)encoder->count;
     for (int i = 0; i < encoder->count; i++) {
         PgField *field = &encoder->fields[i];
         field->room = encoder->room;
@@ -158,7 +171,8 @@ bool pg_encoder_rows(const PgEncoder *encoder, PgSink *sink, const Batch *batch,
     int64_t synced_at;
     if (batch->ids == NULL || batch->schema->count != encoder->count) BUG("batch of %s does not fit", encoder->stream);
     if (!pg_encode_timestamp(batch->synced_at_us, &synced_at)) BUG("synced_at of %s out of range", encoder->stream);
-    int fields = encoder->count + 3 + encoder->with_op + encoder->with_deleted + encoder->with_ordinal;
+    int fields =
+        encoder->count + 3 + encoder->with_op + encoder->with_deleted + encoder->with_ordinal + encoder->with_unchanged;
     sink->err = err;
     sink->why = NULL;
     for (int64_t row = 0; row < batch->rows; row++) {

@@ -54,7 +54,8 @@ typedef struct PgEncoder {
     const int *key; /* the key columns' places in the schema, for messages */
     int key_count;
     bool with_op, with_deleted; /* _openetl_op, _openetl_deleted */
-    bool with_ordinal;          /* _openetl_ord: a staging table's last column */
+    bool with_ordinal;          /* _openetl_ord: a staging table's … */
+    bool with_unchanged;        /* … and _openetl_unchanged, its last columns */
     size_t room;
 } PgEncoder;
 

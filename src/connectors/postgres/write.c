@@ -12,7 +12,6 @@
 enum {
     COPY_SLICE = 256 * 1024,      /* what libpq is given at once */
     COPY_MAX = 128 * 1024 * 1024, /* a COPY ends here, so that a refused row is noticed before all others are sent */
-    ANALYZE_ROWS = 1000,
 };
 
 /* ---- COPY -------------------------------------------------------------------------------------------------------- */
@@ -57,17 +56,6 @@ static bool copy_end(PgSession *session, Err *err)
     return ok && (stored == state->copy_rows || count_fail(target, state->copy_rows, stored, err));
 }
 
-static bool exec_built(PgSession *session, const char *what, const PgTarget *target,
-                       void (*build)(const PgTarget *target, Buf *out), PGresult **result, Err *err)
-{
-    Buf sql;
-    buf_init(&sql, BUF_SQL_MAX);
-    build(target, &sql);
-    bool ok = pg_write_exec(session, what, buf_text(&sql), result, err);
-    buf_release(&sql);
-    return ok;
-}
-
 /* A run that was thought dead may find that another one has begun the new table of an overwrite anew: its rows do not
  * belong there. */
 static bool lock_next(PgSession *session, PgTarget *target, Err *err)
@@ -97,11 +85,12 @@ static bool copy_begin(PgSession *session, PgTarget *target, Err *err)
     PgWriteState *state = session->write;
     if (!copy_end(session, err) || !lock_next(session, target, err)) return false;
     if (target->stage != NULL && !target->stage_made) {
-        if (!exec_built(session, "create a temporary table for the epoch's rows", target, pg_apply_stage, NULL, err))
+        if (!pg_write_built(session, "create a temporary table for the epoch's rows", target, pg_apply_stage, NULL,
+                            err))
             return false;
         target->stage_made = true;
     }
-    if (!exec_built(session, "begin to copy rows", target, pg_apply_copy, NULL, err)) return false;
+    if (!pg_write_built(session, "begin to copy rows", target, pg_apply_copy, NULL, err)) return false;
     state->copying = target;
     state->copy_rows = 0;
     state->copy_bytes = 0;
@@ -118,6 +107,11 @@ static bool epoch_open(PgSession *session, Err *err)
     return state->open;
 }
 
+static bool is_truncate(const Batch *batch, int64_t row)
+{
+    return batch->ops != NULL && batch->ops[row] == OP_TRUNCATE;
+}
+
 /* NULL never equals NULL, so such a row would be inserted again by every run. */
 static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
 {
@@ -126,10 +120,10 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
     if (target->stream->write != WRITE_MERGE) return true;
     for (int i = 0; i < encoder->key_count; i++) {
         const Column *column = &batch->columns[encoder->key[i]];
-        if (column->nulls == 0) continue;
-        int64_t row = 0;
-        while (!column_is_null(column, row))
+        int64_t row = column->nulls == 0 ? batch->rows : 0;
+        while (row < batch->rows && (!column_is_null(column, row) || is_truncate(batch, row)))
             row++;
+        if (row == batch->rows) continue;
         int shown = encoder->key[i] == 0 && encoder->count > 1 ? 1 : 0;
         err_set(err, ERR_DATA_KEY_NULL,
                 "key column \"%s\" is NULL in the row with %s = %s (%" PRId64 " such rows among %" PRId64
@@ -146,8 +140,16 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
 static void count_rows(PgTarget *target, const Batch *batch)
 {
     target->rows += batch->rows;
-    for (int64_t i = 0; batch->ops != NULL && target->has_deleted && i < batch->rows; i++)
+    for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
         target->deletes += batch->ops[i] == OP_DELETE;
+        target->truncates += batch->ops[i] == OP_TRUNCATE;
+    }
+    for (int i = 0; i < batch->schema->count; i++) {
+        if (batch->columns[i].unchanged.bytes == 0) continue;
+        if (!target->changes) BUG("stream %s has values that were not sent, and no operations", target->stream->stream);
+        target->any_unchanged = target->unchanged[i] = true;
+    }
+    if (target->any_unchanged) target->moved += changes_moved(batch);
     for (int i = 0; target->by_key && i < target->encoder.key_count; i++)
         target->null_keys += batch->columns[target->encoder.key[i]].nulls;
 }
@@ -188,8 +190,13 @@ static void epoch_reset(PgWriteState *state)
     state->sink.holding = false;
     for (int i = 0; i < state->count; i++) {
         PgTarget *target = &state->targets[i];
+        PQclear(target->truncate);
+        target->truncate = NULL;
         target->locked = target->stage_made = false;
-        target->rows = target->copied = target->deletes = target->null_keys = 0;
+        target->rows = target->copied = target->deletes = target->truncates = target->moved = 0;
+        target->null_keys = 0;
+        target->any_unchanged = false;
+        memset(target->unchanged, 0, sizeof *target->unchanged * (size_t)target->encoder.count);
     }
 }
 
@@ -228,87 +235,13 @@ static bool check_counts(const PgWriteState *state, const Epoch *epoch, Err *err
     return true;
 }
 
-static bool merge_pass(PgSession *session, const PgTarget *target, bool deletes, ApplyCounts *counts, Err *err)
-{
-    Buf sql;
-    PGresult *result;
-    buf_init(&sql, BUF_SQL_MAX);
-    pg_apply_merge(target, deletes, &sql);
-    bool ok = pg_write_exec(session, "merge the epoch's rows", buf_text(&sql), &result, err);
-    buf_release(&sql);
-    if (!ok) return false;
-    int64_t inserted = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-    int64_t touched = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
-    PQclear(result);
-    counts->inserted += inserted;
-    if (inserted <= touched && touched <= target->rows) return true;
-    return err_set(err, ERR_VERIFY_COUNTS, "stream %s: a merge of %" PRId64 " rows touched %" PRId64,
-                   target->stream->stream, target->rows, touched);
-}
-
-static bool apply_merge(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
-{
-    if (target->deletes < target->rows && !merge_pass(session, target, false, counts, err)) return false;
-    if (target->deletes > 0 && !merge_pass(session, target, true, counts, err)) return false;
-    counts->updated = counts->staged - counts->inserted;
-    return true;
-}
-
-/* The planner knows from the ends of the key how much of the table is looked at: of a first load, whose epochs lie one
- * behind the other, nothing. */
-static bool insert_new(PgSession *session, PgTarget *target, const PGresult *survey, ApplyCounts *counts, Err *err)
-{
-    PGresult *result;
-    bool twice = strtoll(PQgetvalue(survey, 0, 0), NULL, 10) != target->rows;
-    if (twice && !exec_built(session, "leave out what came twice", target, pg_apply_distinct, NULL, err)) return false;
-    bool ends = target->ranged && !PQgetisnull(survey, 0, 1);
-    target->low = ends ? PQgetvalue(survey, 0, 1) : NULL;
-    target->high = ends ? PQgetvalue(survey, 0, 2) : NULL;
-    bool ok = exec_built(session, "insert the epoch's rows", target, pg_apply_insert, &result, err);
-    target->low = target->high = NULL;
-    if (!ok) return false;
-    counts->inserted = strtoll(PQcmdTuples(result), NULL, 10);
-    PQclear(result);
-    counts->skipped = counts->staged - counts->inserted;
-    return true;
-}
-
-static bool apply_insert(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
-{
-    PGresult *survey;
-    if (!exec_built(session, "survey the epoch's rows", target, pg_apply_survey, &survey, err)) return false;
-    bool ok = insert_new(session, target, survey, counts, err);
-    PQclear(survey);
-    return ok;
-}
-
-static bool apply_stream(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
-{
-    *counts = (ApplyCounts){.staged = target->rows};
-    if (target->stage == NULL) {
-        counts->inserted = target->rows;
-        return true;
-    }
-    if (target->rows == 0) return true;
-    bool merge = target->stream->write == WRITE_MERGE;
-    if (merge && target->rows >= ANALYZE_ROWS &&
-        !exec_built(session, "analyze the epoch's rows", target, pg_apply_analyze, NULL, err))
-        return false;
-    if (!(merge ? apply_merge : apply_insert)(session, target, counts, err)) return false;
-    if (counts->inserted >= 0 && counts->inserted + counts->updated + counts->skipped == counts->staged &&
-        counts->updated >= 0 && counts->skipped >= 0)
-        return true;
-    return err_set(err, ERR_VERIFY_COUNTS, "stream %s: %" PRId64 " of %" PRId64 " staged rows were inserted",
-                   target->stream->stream, counts->inserted, counts->staged);
-}
-
 static bool apply_streams(PgSession *session, Epoch *epoch, ApplyCounts *counts, Err *err)
 {
     for (int i = 0; i < epoch->count; i++) {
         EpochStream *part = &epoch->streams[i];
         PgTarget *target = &session->write->targets[part->stream];
         bool swap = part->finish && target->stream->write == WRITE_OVERWRITE;
-        if (!apply_stream(session, target, &counts[i], err) ||
+        if (!pg_write_apply(session, target, &counts[i], err) ||
             (swap && !(lock_next(session, target, err) && pg_swap_tables(session, target, err)))) {
             err_at(err, "stream %s", part->record.stream);
             return false;

@@ -1,6 +1,8 @@
 /* Inside the destination: what its files share.
  *
  *   write.c         stage, commit, abort: one epoch is one transaction of the session
+ *   write_apply.c   staged rows into their table: insert, merge
+ *   write_changes.c deletes, truncates and values that were not sent, before and after that
  *   write_session.c statements with the destination's errors
  *   write_prepare.c prepare: what must be there before the first row
  *   write_ddl.c     tables, drift, indexes
@@ -8,7 +10,7 @@
  *   write_swap.c    overwrite: the new table takes the old one's place
  *   write_commits.c _openetl_commits
  *   write_types.c   types ↔ the server's
- *   apply.c         the SQL of COPY, staging, insert and merge; pure
+ *   apply*.c        the SQL of COPY, staging, insert, merge and changes; pure
  *   encode*.c       columns to COPY BINARY; pure
  *
  * All of it runs in the session's one thread. The state lives in the session's arena. */
@@ -34,11 +36,18 @@ typedef struct PgTarget {
     bool
         ranged; /* … and only between the ends of the epoch's first key column; not for uuid and bool, which have none */
     PgEncoder encoder;
-    bool locked;            /* in this epoch: `into` is held, and is the table that was prepared */
-    bool stage_made;        /* in this epoch */
-    int64_t rows;           /* given to stage() in this epoch; ordinals count the same way */
-    int64_t copied;         /* confirmed by finished COPYs */
-    int64_t deletes;        /* of rows */
+    bool changes; /* with_ops: rows are changes, and may be deletes, truncates, or lack values */
+    /* of the open epoch */
+    bool locked; /* `into` is held, and is the table that was prepared */
+    bool stage_made;
+    int64_t rows;       /* given to stage(); ordinals count the same way */
+    int64_t copied;     /* confirmed by finished COPYs */
+    int64_t deletes;    /* of rows */
+    int64_t truncates;  /* likewise */
+    PGresult *truncate; /* while rows are merged: the last of them */
+    bool *unchanged;    /* a column of the schema: a value of it was not sent */
+    bool any_unchanged;
+    int64_t moved;          /* rows with a changed key that lack values */
     int64_t null_keys;      /* NULLs in their key columns, with by_key */
     const char *low, *high; /* by_key, while rows are applied: of the first key column */
 } PgTarget;
@@ -131,6 +140,22 @@ bool pg_write_align(PgSession *session, const DestStream *stream, const char *sc
 
 /* The sink's send: into the running COPY. `context` is the session. */
 bool pg_write_copy_data(void *context, const void *bytes, size_t length, Err *err);
+
+/* ---- write_apply.c: within the open transaction */
+
+/* Runs SQL that `build` makes. */
+bool pg_write_built(PgSession *session, const char *what, const PgTarget *target,
+                    void (*build)(const PgTarget *target, Buf *out), PGresult **result, Err *err);
+/* What the epoch staged of a stream goes to its table. counts->staged is given. */
+bool pg_write_apply(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err);
+
+/* ---- write_changes.c: likewise, for streams with operations */
+
+/* Before the merge or the insert: what must not come to the table is taken out of the stage, values that were not sent are
+ * put in. Counts what it takes out as skipped. */
+bool pg_changes_before(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err);
+/* After a merge: the epoch's last truncate. */
+bool pg_changes_after(PgSession *session, PgTarget *target, Err *err);
 
 /* ---- write_prepare.c */
 

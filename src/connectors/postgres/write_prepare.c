@@ -250,6 +250,7 @@ static bool choose_encoder(PgSession *session, PgTarget *target, Err *err)
         .with_op = target->has_op,
         .with_deleted = target->has_deleted,
         .with_ordinal = target->stage != NULL,
+        .with_unchanged = target->changes,
     };
     for (int i = 0; i < stream->schema->count; i++)
         if (!choose_field(target, &found.dest, i, arena, err)) return false;
@@ -261,11 +262,13 @@ static bool choose_encoder(PgSession *session, PgTarget *target, Err *err)
 
 static void target_init(PgSession *session, PgTarget *target, const DestStream *stream, int index)
 {
-    bool direct = stream->write != WRITE_MERGE && !stream->dedupe && !stream->collapse;
+    bool direct = stream->write != WRITE_MERGE && !stream->dedupe && !stream->collapse && !stream->with_ops;
     *target = (PgTarget){.stream = stream,
                          .schema = pg_write_schema(session, stream->namespace_),
                          .table = stream->table,
-                         .into = stream->table};
+                         .into = stream->table,
+                         .changes = stream->with_ops,
+                         .unchanged = arena_array(&session->arena, bool, stream->schema->count)};
     if (stream->write == WRITE_OVERWRITE)
         target->into = pg_write_name("_openetl_next_", stream->table, "", &session->arena);
     target->by_key = stream->dedupe && pg_write_by_key(stream);
