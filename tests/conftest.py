@@ -7,6 +7,7 @@ start       the same, but returns the running Popen; what still runs at the test
 cli         another name of run
 pg          a private PostgreSQL server for the whole session: .url(db), .connect(db), .create_database(), .restart(), …
 pg_db       URL of a fresh database on it, dropped at the end
+standby     a streaming standby of pg, for one test
 pg_db2      URL of a second fresh database
 write       write(name, text) -> path of a file in the test's directory, the text dedented
 """
@@ -53,6 +54,13 @@ def start(tmp_path):
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+@pytest.fixture
+def standby(pg):
+    made = pg.standby()
+    yield made
+    made.destroy()
 
 
 @pytest.fixture

@@ -158,6 +158,10 @@ class Server:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def standby(self):
+        """A streaming standby of this server with its own port; destroy() it. replay("pause") holds it back."""
+        return Standby(self).start()
+
     def url(self, database="postgres", user="postgres", password=None) -> str:
         who = user if password is None else f"{user}:{password}"
         return f"postgresql://{who}@127.0.0.1:{self.port}/{database}"
@@ -180,3 +184,37 @@ class Server:
                 (name,),
             )
             conn.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+class Standby(Server):
+    def __init__(self, primary):
+        super().__init__({"hot_standby": "on"})
+        self.primary = primary
+
+    def start(self):
+        made = subprocess.run(
+            as_server_user(
+                self.bin / "pg_basebackup", "-d", self.primary.url(), "-D", self.data, "-R", "-X", "stream", "-c", "fast", "--no-sync"
+            ),
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+        )
+        if made.returncode != 0:
+            raise RuntimeError(f"pg_basebackup failed:\n{made.stderr}")
+        self._launch()
+        return self
+
+    def replay(self, how):
+        """pause or resume; a pause has taken hold when this returns."""
+        with self.connect() as conn:
+            conn.execute(f"select pg_wal_replay_{how}()")
+            while how == "pause" and conn.execute("select pg_get_wal_replay_pause_state()").fetchone()[0] != "paused":
+                time.sleep(0.02)
+
+    def catch_up(self):
+        """Until it has replayed all that the primary has now."""
+        with self.primary.connect() as primary, self.connect() as conn:
+            target = primary.execute("select pg_current_wal_flush_lsn()").fetchone()[0]
+            while not conn.execute("select pg_last_wal_replay_lsn() >= %s::pg_lsn", (target,)).fetchone()[0]:
+                time.sleep(0.02)

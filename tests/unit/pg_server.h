@@ -98,16 +98,23 @@ static inline void server_halt(Server *server)
     waitpid(server->pid, NULL, 0);
 }
 
+/* A directory that the server's user owns. */
+static inline bool server_directory(Server *server)
+{
+    snprintf(server->directory, sizeof server->directory, "/tmp/openetl-pg-XXXXXX");
+    if (mkdtemp(server->directory) == NULL) return false;
+    struct passwd *user = geteuid() == 0 ? getpwnam("postgres") : NULL;
+    if (user != NULL && chown(server->directory, user->pw_uid, user->pw_gid) != 0) return false;
+    snprintf(server->url, sizeof server->url, "host=%s user=postgres dbname=postgres", server->directory);
+    return true;
+}
+
 static inline int server_start(void **state)
 {
     Server *server = mem_zero(sizeof *server);
     *state = server;
     if (!server_find(server)) return 0;
-    snprintf(server->directory, sizeof server->directory, "/tmp/openetl-pg-XXXXXX");
-    if (mkdtemp(server->directory) == NULL) return 1;
-    struct passwd *user = geteuid() == 0 ? getpwnam("postgres") : NULL;
-    if (user != NULL && chown(server->directory, user->pw_uid, user->pw_gid) != 0) return 1;
-    snprintf(server->url, sizeof server->url, "host=%s user=postgres dbname=postgres", server->directory);
+    if (!server_directory(server)) return 1;
     char data[96];
     snprintf(data, sizeof data, "%s/data", server->directory);
     char *init[] = {(char[]){"initdb"},
@@ -124,17 +131,45 @@ static inline int server_start(void **state)
     return server_launch(server) ? 0 : 1;
 }
 
+/* A standby that streams from the primary; server_end it. */
+static inline bool server_standby(Server *primary, Server *standby)
+{
+    int status = 1;
+    char data[96];
+    *standby = (Server){0};
+    memcpy(standby->bin, primary->bin, sizeof standby->bin);
+    if (!server_directory(standby)) return false;
+    snprintf(data, sizeof data, "%s/data", standby->directory);
+    char *backup[] = {(char[]){"pg_basebackup"},
+                      (char[]){"-h"},
+                      primary->directory,
+                      (char[]){"-U"},
+                      (char[]){"postgres"},
+                      (char[]){"-D"},
+                      data,
+                      (char[]){"-R"},
+                      (char[]){"-Xstream"},
+                      (char[]){"-cfast"},
+                      (char[]){"--no-sync"},
+                      NULL};
+    if (waitpid(server_spawn(standby, "pg_basebackup", backup), &status, 0) < 0 || status != 0) return false;
+    return server_launch(standby);
+}
+
+static inline bool server_end(Server *server)
+{
+    char command[96];
+    if (server->pid > 0 && server->admin != NULL) server_halt(server);
+    snprintf(command, sizeof command, "rm -rf '%s'", server->directory);
+    return system(command) == 0;
+}
+
 static inline int server_stop(void **state)
 {
     Server *server = *state;
-    if (server->pid > 0) {
-        server_halt(server);
-        char command[96];
-        snprintf(command, sizeof command, "rm -rf '%s'", server->directory);
-        if (system(command) != 0) return 1;
-    }
+    bool ok = server->pid <= 0 || server_end(server);
     free(server);
-    return 0;
+    return ok ? 0 : 1;
 }
 
 #endif

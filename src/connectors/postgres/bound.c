@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-enum { WAIT_US = 30 * 1000000 /* OPENETL_BOUND_WAIT */, POLL_US = 200 * 1000, SETTLE_US = 20 * 1000 };
+enum { WAIT_US = 30 * 1000000, POLL_US = 200 * 1000, SETTLE_US = 20 * 1000 };
 
 /* ---- the clock, held back below what is still open --------------------------------------------------------------- */
 
@@ -60,18 +60,18 @@ static bool stopped(const PgSession *session)
     return session->stop != NULL && stop_reason(session->stop) == STOP_FAILED;
 }
 
-static int64_t wait_us(void)
+int64_t pg_wait_us(const char *setting, int64_t otherwise_us)
 {
     int64_t us;
-    const char *text = getenv("OPENETL_BOUND_WAIT");
-    return text != NULL && duration_parse(text, &us) ? us : WAIT_US;
+    const char *text = getenv(setting);
+    return text != NULL && duration_parse(text, &us) ? us : otherwise_us;
 }
 
 /* Waits for exactly the transactions seen now whose start is unknown; once they are gone a clock read before holds. */
 static bool wait_unknown(PgSession *session, Err *err)
 {
     PGresult *seen = NULL, *now = NULL;
-    int64_t until = clock_mono_us() + wait_us();
+    int64_t until = clock_mono_us() + pg_wait_us("OPENETL_BOUND_WAIT", WAIT_US);
     bool ok = pg_exec(session, UNKNOWN, &seen, err);
     int open = ok && PQntuples(seen) > 0 ? 0 : -1;
     while (ok && open >= 0) {

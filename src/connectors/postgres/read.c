@@ -1,5 +1,7 @@
 #include "connectors/postgres/read.h"
 
+#include "connectors/postgres/replica.h"
+
 #include "base/clock.h"
 
 enum { PART_SHIFT = 40 };
@@ -259,6 +261,8 @@ const SourceOps pg_source_ops = {
     .read_join = pg_read_join,
     .read_part = pg_read_part,
     .read_rows = pg_read_rows,
+    .moment = pg_moment,
+    .reached = pg_reached,
     .count = pg_count,
     .count_null_cursor = pg_count_null_cursor,
     .cursor_facts = pg_cursor_facts,

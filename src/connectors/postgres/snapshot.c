@@ -1,21 +1,10 @@
 #include "connectors/postgres/snapshot.h"
 
+#include "connectors/postgres/replica.h"
+
 enum { REWRITE_ATTEMPTS = 5 };
 
-static const char LSN[] =
-    "SELECT (CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn() "
-    "ELSE pg_catalog.pg_current_wal_insert_lsn() END - '0/0'::pg_catalog.pg_lsn)::pg_catalog.text";
-
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-static bool read_lsn(PgSession *session, uint64_t *lsn, Err *err)
-{
-    PGresult *result;
-    if (!pg_exec(session, LSN, &result, err)) return false;
-    *lsn = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return true;
-}
 
 /* A table rewritten by ALTER TABLE, VACUUM FULL, CLUSTER, REFRESH or TRUNCATE after a snapshot was taken looks empty in
  * it, so the lock has to come before the snapshot. LOCK TABLE takes no snapshot and is the first statement; where it
@@ -143,9 +132,8 @@ static bool table_check(PgSession *session, const ReadSpec *spec, Arena *arena, 
 
 bool snapshot_begin(PgSession *session, const ReadSpec *spec, Arena *arena, uint64_t *lsn, PgTable *table, Err *err)
 {
-    if (!read_lsn(session, lsn, err)) return false;
-    if (*lsn < spec->seq_floor) *lsn = spec->seq_floor + 1; /* another server, or one that was set back */
-    return hold_table(session, spec, err) && table_check(session, spec, arena, table, err);
+    return pg_read_sequence(session, spec, lsn, err) && hold_table(session, spec, err) &&
+           table_check(session, spec, arena, table, err);
 }
 
 bool snapshot_export(PgSession *session, uint64_t lsn, Arena *arena, const char **text, Err *err)

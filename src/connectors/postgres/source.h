@@ -57,6 +57,8 @@ bool pg_checks(Session *session, SessionRole role, CheckList *list, Err *err);
 /* bound.c */
 bool pg_bound(Session *session, const ReadSpec *spec, Arena *arena, Bound *bound, Err *err);
 bool pg_count(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
+/* How long something is waited for: a duration in the environment, or the default. */
+int64_t pg_wait_us(const char *setting, int64_t otherwise_us);
 bool pg_count_null_cursor(Session *session, const ReadSpec *spec, int64_t *rows, Err *err);
 
 /* facts.c */
