@@ -8,6 +8,9 @@
 #   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
 #                  writes bench/results/DATE.json and docs/performance.md; about 50 minutes, SCALE=0.05 about ten
 #   make profile   where the time goes, by perf, into docs/internals/speed.md: LABEL=after TABLES= PROFILE=(options)
+#   make load      updates, ties and late commits at 200 and 2,000 rows/s while syncs run and are killed, then a comparison row
+#                  by row: SECONDS=300 a rate (shorter ones are not written to docs/load.md)
+#   make mutants   takes each safeguard out in turn; the tests named for it must fail: MUTANTS=(names)
 BUILD  ?= build
 DEPS   := build/deps
 CC     ?= gcc
@@ -35,7 +38,7 @@ FUZZ := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench profile fmt lint install clean
+.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench load mutants profile fmt lint install clean
 all: build
 
 build: deps
@@ -122,6 +125,13 @@ bench: deps
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/bench build/bench/openetl $(FLOORS)
 	@build/bench-venv/bench/bin/python tests/bench/bench.py --scale $(SCALE) --rounds $(ROUNDS) \
 	  --jobs "$(JOBS)" --tables "$(TABLES)" --contenders "$(CONTENDERS)" $(BENCH)
+
+SECONDS ?= 300
+load: test-deps build
+	@OPENETL=$(abspath $(BUILD))/openetl build/venv/bin/python tests/load/load.py --seconds $(SECONDS) $(LOAD)
+
+mutants: test-deps build
+	@tools/mutants.sh $(MUTANTS)
 
 LABEL ?= after
 profile: deps

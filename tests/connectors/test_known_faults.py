@@ -19,11 +19,7 @@ def bits(rows):
 
 def stream(w, *lines, write="append", sync=None):
     """Replaces the pipeline's streams by these flow mappings."""
-    w.pipeline(write=write)
-    text = w.file.read_text()
-    start, end = text.index("      - { name: orders"), text.index("  destination:")
-    w.file.write_text(text[:start] + "".join(f"      - {line}\n" for line in lines) + text[end:])
-    return w
+    return w.streams(*(line[1:-1].strip() for line in lines), write=write)
 
 
 @BOTH

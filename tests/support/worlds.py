@@ -189,6 +189,14 @@ spec:
         )
         return self
 
+    def streams(self, *lines, **options):
+        """A pipeline of these streams, each the inside of a YAML flow mapping; `options` as for pipeline()."""
+        self.pipeline(**options)
+        text = self.file.read_text()
+        start, end = text.index("      - { name: orders"), text.index("  destination:")
+        self.file.write_text(text[:start] + "".join(f"      - {{ {line} }}\n" for line in lines) + text[end:])
+        return self
+
     def run(self, *args, env=None, timeout=60):
         command = args or ("run", "-f", self.file)
         return cli.run(*command, cwd=self.directory, env={**self.env, **(env or {})}, timeout=timeout)
