@@ -12,6 +12,7 @@
     X(checkpoints)                                                                                                     \
     X(status)                                                                                                          \
     X(reconcile)                                                                                                       \
+    X(backfill)                                                                                                        \
     X(audit)                                                                                                           \
     X(state_show)                                                                                                      \
     X(state_reset)                                                                                                     \

@@ -2,7 +2,7 @@
 
 #include "cmd/options.h"
 
-enum { NAME_COLUMNS = 20, OPTION_COLUMNS = 26 };
+enum { NAME_COLUMNS = 20, OPTION_COLUMNS = 30 };
 
 static const char INTRODUCTION[] =
     "openetl moves data from databases and files into databases, warehouses and files. It says before\n"

@@ -181,6 +181,8 @@ static void release_streams(Attempt *attempt)
 bool attempt_run(Attempt *attempt, Err *err)
 {
     arena_init(&attempt->arena);
+    attempt->destination = NULL;
+    attempt->active_count = 0;
     attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->run_id, attempt->pipeline);
     attach_streams(attempt);
     bool ok = run_steps(attempt, err);

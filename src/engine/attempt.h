@@ -7,6 +7,7 @@
 #define OPENETL_ENGINE_ATTEMPT_H
 
 #include "base/stop.h"
+#include "engine/backfill.h"
 #include "engine/engine.h"
 #include "engine/epoch.h"
 #include "engine/parts.h"
@@ -19,10 +20,17 @@ typedef struct StreamStart {
     bool foreign;      /* no usable commit: the table's rows, if any, are of another pipeline, server or owner */
     bool resuming;     /* an unfinished read goes on, in its old range */
     Position position; /* as committed, with generation and read of the read to come */
-    const StreamRepair *repair; /* or NULL: an ordinary read */
+    const StreamRepair *repair; /* NULL: no repair */
+    Backfill *backfill;         /* NULL: no backfill */
     int64_t last_epoch;
     bool after_forced; /* a forced barrier committed rows after this position, so they are read again */
 } StreamStart;
+
+/* It reads beside the stream's own reads: where the stream stands in its source stays as it is. */
+static inline bool reads_apart(const StreamStart *start)
+{
+    return start->repair != NULL || start->backfill != NULL;
+}
 
 typedef struct StreamRun {
     const StreamPlan *plan;
@@ -32,15 +40,17 @@ typedef struct StreamRun {
     /* the lane's */
     Position position; /* what the next commit saves */
     Arena *texts;      /* holds position's strings of now, replaced as they move */
-    int64_t staged_rows, rows_since_mark;
-    PartSet *parts;     /* of a read that is cut into parts; else NULL */
-    bool moved;         /* the position changed since the last commit */
-    bool ended, finish; /* the read ended; the next commit tells the destination so */
+    int64_t staged_rows, rows_since_mark,
+        staged_total;                      /* since the last commit, the last resume point, of the attempt */
+    const char *chunk_lower, *chunk_upper; /* of a backfill's chunk */
+    PartSet *parts;                        /* of a read that is cut into parts; else NULL */
+    bool moved;                            /* the position changed since the last commit */
+    bool ended, finish;                    /* the read ended; the next commit tells the destination so */
     StreamResult *result;
     StreamProgress *progress;
 } StreamRun;
 
-typedef struct Attempt {
+struct Attempt {
     State *state;
     const PipelinePlan *plan;
     const char *pipeline;
@@ -53,6 +63,7 @@ typedef struct Attempt {
     const char *supersedes;      /* the run whose lease was taken over, or NULL */
     const StreamRepair *repairs; /* of the run's options */
     int repair_count;
+    Backfill *backfill;  /* likewise, or NULL */
     Stop *asked;         /* the caller's: a signal */
     Stop stop;           /* this attempt's: what rooms look at */
     Arena arena;         /* the attempt's lifetime */
@@ -66,7 +77,7 @@ typedef struct Attempt {
     bool *done; /* streams whose read this run has completed, over its attempts */
     Progress *progress;
     RunResult *result;
-} Attempt;
+};
 
 /* attempt.c: opens, restores, reads, commits, closes. Its heartbeat is the caller's. */
 bool attempt_run(Attempt *attempt, Err *err);

@@ -21,8 +21,13 @@ static void fill_stream(Attempt *attempt, const StreamRun *run, int64_t epoch, b
 {
     Position position = run->position;
     if (run->parts != NULL) parts_position(run->parts, arena, &position);
+    const Backfill *backfill = run->start.backfill;
+    bool replaces = backfill != NULL && backfill->replaces && run->finish;
     *part = (EpochStream){
         .stream = run->dest_index,
+        .replace_column = replaces ? backfill->column : NULL,
+        .replace_from = replaces ? run->chunk_lower : NULL,
+        .replace_to = replaces ? run->chunk_upper : NULL,
         .staged_rows = run->staged_rows,
         .finish = run->finish,
         .record =
@@ -132,7 +137,8 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
     /* by the store's clock, as reset marks are: the two are compared */
     bool ok = state_clock(attempt->state, &now_us, err);
     for (int i = 0; ok && i < count; i++) {
-        if (attempt->repair_count == 0) attempt->streams[streams[i]].position.left = streams_left(attempt);
+        if (!reads_apart(&attempt->streams[streams[i]].start))
+            attempt->streams[streams[i]].position.left = streams_left(attempt);
         fill_stream(attempt, &attempt->streams[streams[i]], number, forced, now_us, &arena, &epoch.streams[i]);
     }
     ok = ok && commit_with(attempt, streams, &epoch, &arena, err);

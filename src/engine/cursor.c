@@ -36,6 +36,42 @@ void cursor_format(TypeId id, int64_t value, Buf *out)
         date_format((int32_t)value, out);
 }
 
+bool cursor_counts(TypeId id)
+{
+    return cursor_is_clock(id) || type_is_integer(id);
+}
+
+static bool integer_parse(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+bool cursor_value(TypeId id, const char *text, int64_t *value)
+{
+    static const char *const ENDS[] = {"", "+00", " 00:00:00", " 00:00:00+00"};
+    if (!cursor_is_clock(id)) return integer_parse(text, value);
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
+        char whole[160];
+        int length = snprintf(whole, sizeof whole, "%s%s", text, ENDS[i]);
+        if (length < (int)sizeof whole && cursor_parse(id, whole, value)) return true;
+    }
+    return false;
+}
+
+const char *cursor_text(TypeId id, int64_t value, Arena *arena)
+{
+    if (!cursor_is_clock(id)) return arena_printf(arena, "%lld", (long long)value);
+    Buf text;
+    buf_init(&text, 128);
+    cursor_format(id, value, &text);
+    const char *copy = arena_strdup(arena, buf_text(&text));
+    buf_release(&text);
+    return copy;
+}
+
 static const char *clock_lower(const StreamPlan *plan, const Position *position, Arena *arena)
 {
     TypeId id = plan->cursor_type.id;
@@ -47,12 +83,7 @@ static const char *clock_lower(const StreamPlan *plan, const Position *position,
     int64_t overlap = id == TYPE_DATE ? (plan->overlap + US_PER_DAY - 1) / US_PER_DAY : plan->overlap;
     int64_t least = id == TYPE_DATE ? -DATE_INFINITY + 1 : INT64_MIN + 2;
     if (__builtin_sub_overflow(lower, overlap, &lower) || lower < least) return NULL; /* of -infinity */
-    Buf text;
-    buf_init(&text, 128);
-    cursor_format(id, lower, &text);
-    const char *copy = arena_strdup(arena, buf_text(&text));
-    buf_release(&text);
-    return copy;
+    return cursor_text(id, lower, arena);
 }
 
 static const char *count_lower(const StreamPlan *plan, const char *watermark, Arena *arena)

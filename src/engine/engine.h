@@ -17,6 +17,25 @@ typedef struct StreamRepair {
     void *context;
 } StreamRepair;
 
+/* A backfill: the rows of one stream whose `column` lies in [from, to) are read again (backfill.h). */
+typedef struct BackfillSpec {
+    const char *stream;
+    const char *column; /* NULL: the stream's cursor, or else its key where that is one column */
+    const char *from, *to;
+    int64_t max_rows_per_second; /* 0: as the stream says */
+    int64_t max_statement_us;    /* likewise */
+    bool may_replace;            /* under append: rows of the range may be replaced, older versions too */
+} BackfillSpec;
+
+typedef struct BackfillResult {
+    const char *stream, *column;
+    const char *from, *to; /* as understood */
+    const char *resumed;   /* where an earlier one of the same range had come to; NULL: it began anew */
+    int64_t rows_before;   /* rows it had done */
+    int64_t chunks, rows;
+    int64_t turns; /* how often it let another run go first */
+} BackfillResult;
+
 typedef struct RunOptions {
     const char *trigger; /* "manual", "schedule" */
     /* How long to wait for a lease of another run of the pipeline, and for a file that another process holds.
@@ -25,6 +44,7 @@ typedef struct RunOptions {
     const char *workspace;
     const StreamRepair *repairs; /* repair_count > 0: the run is a repair of these streams, and reads no other */
     int repair_count;
+    const BackfillSpec *backfill; /* NULL: no backfill */
 } RunOptions;
 
 typedef struct StreamResult {
@@ -46,6 +66,7 @@ typedef struct RunResult {
     int64_t duration_us;
     StreamResult *streams;
     int stream_count;
+    BackfillResult backfill;
 } RunResult;
 
 /* Plans the pipeline again against the live catalog, then runs it, retrying what can be retried. `result` is filled as

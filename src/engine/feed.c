@@ -21,7 +21,7 @@ struct FeedCrew {
 
 static bool feed_session(Feed *feed, Err *err)
 {
-    return feed->session != NULL || source_session(&feed->crew->shared, &feed->session, err);
+    return feed->session != NULL || source_session(feed->crew->shared.attempt, &feed->session, err);
 }
 
 static bool feed_lead(Feed *feed, int stream)

@@ -46,8 +46,10 @@ static void keep_texts(StreamRun *run, Position next)
 
 static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *err)
 {
-    if (run->start.repair != NULL) {
+    if (reads_apart(&run->start)) {
         atomic_store(&run->progress->started_us, clock_mono_us());
+        run->chunk_lower = item->lower == NULL ? NULL : arena_strdup(&lane->attempt->arena, item->lower);
+        run->chunk_upper = item->upper == NULL ? NULL : arena_strdup(&lane->attempt->arena, item->upper);
         return true;
     }
     Position next = run->position;
@@ -83,6 +85,7 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     lane->staged_rows += rows;
     lane->staged_bytes += (int64_t)item->batch->bytes;
     run->staged_rows += rows;
+    run->staged_total += rows;
     run->rows_since_mark += rows;
     if (item->part > 0) {
         run->parts->items[item->part - 1].rows_since_mark += rows;
@@ -90,7 +93,7 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
         parts_free(run->parts);
         run->parts = NULL;
     }
-    if (run->start.repair == NULL) run->position.rows += rows;
+    if (!reads_apart(&run->start)) run->position.rows += rows;
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;
     item->batch->synced_at_us = clock_wall_us();
@@ -113,7 +116,10 @@ static void take_part_mark(StreamRun *run, QueueItem *item)
 
 static void take_mark(StreamRun *run, QueueItem *item)
 {
-    if (run->start.repair != NULL) { /* a repair that is cut short is found to be by the next comparison */
+    /* The rows that a chunk replaces are deleted by the one commit that has all the new ones. */
+    if (run->start.backfill != NULL && run->start.backfill->replaces) return;
+    /* A repair that is cut short is found to be by the next comparison; a chunk is read again. */
+    if (reads_apart(&run->start)) {
         run->rows_since_mark = 0;
         run->moved = true;
         return;
@@ -143,10 +149,22 @@ static const char *next_watermark(const StreamRun *run)
     return position->watermark;
 }
 
+static void complete_chunk(StreamRun *run)
+{
+    Position next = run->position;
+    Arena texts;
+    arena_init(&texts);
+    next.backfill = backfill_saved(run->start.backfill, next.backfill, run->chunk_upper, run->staged_total, &texts);
+    run->start.backfill->over = next.backfill == NULL;
+    keep_texts(run, next);
+    arena_release(&texts);
+}
+
 /* The read is over; of a repair, that changes nothing. */
 static void complete_position(StreamRun *run)
 {
-    if (run->start.repair != NULL) return;
+    if (run->start.backfill != NULL) complete_chunk(run);
+    if (reads_apart(&run->start)) return;
     Position next = run->position;
     next.watermark = next_watermark(run);
     next.complete = true;
@@ -213,7 +231,8 @@ static EpochFacts lane_facts(const Lane *lane)
         facts.ended = facts.ended && run->ended;
         if (run->rows_since_mark == 0) continue;
         facts.at_resume_point = false;
-        if (!run->plan->decision.survives_forced_barrier) facts.force_allowed = false;
+        bool replaces = run->start.backfill != NULL && run->start.backfill->replaces;
+        if (!run->plan->decision.survives_forced_barrier || replaces) facts.force_allowed = false;
     }
     return facts;
 }

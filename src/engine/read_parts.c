@@ -58,7 +58,7 @@ static bool find_parts(StreamRead *read, Reader *reader, Share *share, bool *res
         err_set(err, ERR_STATE_POSITION_INVALID, "the saved position is one of parts, which the source does not give");
         return false;
     }
-    if (source->read_split == NULL || (!known && read->spec.resume != NULL) || read->run->start.repair != NULL)
+    if (source->read_split == NULL || (!known && read->spec.resume != NULL) || reads_apart(&read->run->start))
         return true;
     ReadSplit split = {0};
     if (!source->read_split(reader, known ? 0 : readers, read->arena, &split, err)) return false;

@@ -5,7 +5,7 @@ enum { EMPTY_READS = 3 };
 static bool count_apart(StreamRead *read, int64_t *rows, Err *err)
 {
     Session *apart = NULL;
-    if (!source_session(read->crew, &apart, err)) return false;
+    if (!source_session(read->crew->attempt, &apart, err)) return false;
     bool ok = read_source(read)->count(apart, &read->spec, rows, err);
     read->crew->attempt->plan->source_connector->ops->close(apart);
     return ok;

@@ -14,7 +14,8 @@ enum { PACE_US = 5000, POSITION_MAX_BYTES = 16 * 1024 * 1024 };
 void read_start_highest(StreamRead *read)
 {
     const StreamPlan *plan = read->run->plan;
-    if (read->spec.sync != SYNC_INCREMENTAL || !cursor_is_clock(plan->cursor_type.id)) return;
+    if (reads_apart(&read->run->start) || read->spec.sync != SYNC_INCREMENTAL || !cursor_is_clock(plan->cursor_type.id))
+        return;
     read->cursor_column = schema_find(&plan->schema, plan->cursor);
     read->has_highest = cursor_parse(plan->cursor_type.id, read->run->start.position.highest, &read->highest);
 }

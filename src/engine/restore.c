@@ -126,6 +126,7 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Are
         start->position.read = saved->position.read + 1;
         start->position.sync = sync.unfinished ? sync.newest : sync.newest + 1;
         start->position.seq = saved->position.seq;
+        start->position.backfill = saved->usable ? saved->position.backfill : NULL;
         start->foreign = !saved->usable;
     }
     start->position.owner = run->plan->owner;
@@ -143,6 +144,26 @@ static void decide_repair(const Attempt *attempt, StreamRun *run, const Saved *s
         if (strcmp(attempt->repairs[i].stream, run->plan->name) == 0) start->repair = &attempt->repairs[i];
     start->skip = start->repair == NULL;
     start->position = saved->position;
+}
+
+/* Likewise of a backfill: it goes beside a stream that has been read. */
+static bool decide_backfill(const Attempt *attempt, StreamRun *run, const Saved *saved, Err *err)
+{
+    Backfill *backfill = attempt->backfill;
+    StreamStart *start = &run->start;
+    *start = (StreamStart){.last_epoch = saved->record == NULL ? 0 : saved->record->epoch, .skip = true};
+    if (run->plan != backfill->plan) return true;
+    if (!saved->usable || !saved->position.complete) {
+        err_set(err, ERR_STATE_POSITION_INVALID,
+                "stream \"%s\" has not been read to its end yet, so there is nothing to go back to", run->plan->name);
+        err_fix(err, "openetl run %s reads it; then the range can be read again", attempt->pipeline);
+        return false;
+    }
+    start->skip = false;
+    start->backfill = backfill;
+    start->position = saved->position;
+    if (!backfill_goes_on(backfill, start->position.backfill, attempt->result_arena)) start->position.backfill = NULL;
+    return true;
 }
 
 /* Whether a commit ended that sync; it may be one of a stream that is no longer in the pipeline. */
@@ -204,7 +225,10 @@ bool restore_starts(Attempt *attempt, Err *err)
     attempt->active = arena_array(&attempt->arena, int, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++) {
         StreamRun *run = &attempt->streams[i];
-        if (attempt->repair_count > 0)
+        if (attempt->backfill != NULL && !decide_backfill(attempt, run, &saved[i], err)) return false;
+        if (attempt->backfill != NULL)
+            ;
+        else if (attempt->repair_count > 0)
             decide_repair(attempt, run, &saved[i]);
         else
             decide_start(run, &saved[i], sync, &attempt->arena);
@@ -227,7 +251,7 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
         if (results[i].seq_high > start->position.seq) start->position.seq = results[i].seq_high;
         run->position.seq = start->position.seq;
         bool had_progress = start->resuming || start->position.watermark != NULL;
-        if (!results[i].created || !had_progress || start->repair != NULL) continue;
+        if (!results[i].created || !had_progress || reads_apart(start)) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
         bool overwrite = run->plan->write == WRITE_OVERWRITE;
         log_warn("%s: its %s at the destination, so it is read from the start", run->plan->name,

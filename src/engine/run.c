@@ -11,7 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEASE_SECONDS = 30, RETRY_FIRST_US = 1000000, RETRY_LONGEST_US = 60000000, FILE_WAIT_US = 600000000 };
+enum {
+    LEASE_SECONDS = 30,
+    RETRY_FIRST_US = 1000000,
+    RETRY_LONGEST_US = 60000000,
+    FILE_WAIT_US = 600000000,
+    CHUNK_WAIT_US = 600000000,
+    TURN_GRACE_US = 10000000
+};
 
 typedef struct Run {
     State *state;
@@ -28,6 +35,8 @@ typedef struct Run {
     int64_t file_wait_us;                  /* for a file another process holds */
     int64_t read_before, committed_before; /* rows of the earlier attempts */
     bool *done;                            /* a stream: its read was completed by an earlier attempt of this run */
+    Backfill backfill;                     /* where options->backfill */
+    bool turned;                           /* the attempt before ended to let another run go first */
 } Run;
 
 /* Tests shorten it; 30 s otherwise. */
@@ -41,10 +50,21 @@ static int64_t lease_ttl(void)
 
 /* ---- the lease --------------------------------------------------------------------------------------------------- */
 
-static bool take_lease(Run *run, Err *err)
+/* A backfill lets a run go first after its chunk, so that is waited for also where nothing else is. */
+static bool may_wait(const Run *run, int64_t until_us, int64_t began_us, Err *err)
 {
-    int64_t wait_us = run->options->wait_us == RUN_WAIT_DEFAULT ? 0 : run->options->wait_us;
-    int64_t until_us = clock_mono_us() + wait_us;
+    Err cause = *err;
+    bool yields = false;
+    if (clock_mono_us() < until_us) return true;
+    if (run->options->backfill != NULL || clock_mono_us() - began_us >= CHUNK_WAIT_US) return false;
+    if (!state_lease_want(run->state, run->pipeline->name, &yields, err)) return false;
+    *err = cause;
+    return yields;
+}
+
+static bool take_lease(Run *run, int64_t wait_us, Err *err)
+{
+    int64_t began_us = clock_mono_us(), until_us = began_us + wait_us;
     bool said = false;
     for (;;) {
         Lease previous = {0};
@@ -54,7 +74,8 @@ static bool take_lease(Run *run, Err *err)
             run->superseded = previous.run_id;
             return true;
         }
-        if (err->code != ERR_STATE_LEASE_HELD || clock_mono_us() >= until_us || stop_asked(run->stop)) return false;
+        if (err->code != ERR_STATE_LEASE_HELD || stop_asked(run->stop) || !may_wait(run, until_us, began_us, err))
+            return false;
         if (!said) log_info("waiting: %s", err->message);
         said = true;
         usleep(200000);
@@ -166,6 +187,7 @@ static bool keep_streams(Run *run, PipelinePlan *plan, Err *err)
 
 static const char *run_kind(const Run *run)
 {
+    if (run->options->backfill != NULL) return "backfill";
     return run->options->repair_count > 0 ? "repair" : "sync";
 }
 
@@ -193,6 +215,8 @@ static bool plan_and_run(Run *run, Attempt *attempt, Err *err)
     if (!tell_drift(run, plan, err) || !check_problems(plan, err) || !check_promises(run, plan, err)) return false;
     attempt->plan = plan;
     attempt->done = run->done;
+    if (run->options->backfill != NULL)
+        return backfill_plan(&run->backfill, plan, run->arena, err) && backfill_turn(attempt, err);
     return plan->stream_count == 0 || attempt_run(attempt, err);
 }
 
@@ -210,6 +234,7 @@ static bool try_once(Run *run, int number, Err *err)
         .wait_us = run->file_wait_us,
         .repairs = run->options->repairs,
         .repair_count = run->options->repair_count,
+        .backfill = run->options->backfill == NULL ? NULL : &run->backfill,
         .asked = run->stop,
         .progress = run->progress,
         .result = run->result,
@@ -256,7 +281,9 @@ static bool open_attempt(Run *run, int number, Err *err)
         .pipeline = run->pipeline->name,
         .kind = run_kind(run),
         .state = RUN_RUNNING,
-        .trigger = number == 1 ? run->options->trigger : "retry",
+        .trigger = number == 1   ? run->options->trigger
+                   : run->turned ? "turn"
+                                 : "retry",
         .host = host,
         .pid = getpid(),
     };
@@ -307,21 +334,44 @@ static bool stopped_waiting(Run *run, int number, Err *err)
     return false;
 }
 
+/* Lets the run that waits have the lease, and waits for it back. The epochs it commits are found by the next attempt. */
+static bool give_turn(Run *run, Err *err)
+{
+    Lease held = run->lease, now;
+    bool live;
+    int64_t until_us = clock_mono_us() + TURN_GRACE_US;
+    run->backfill.result->turns++;
+    run->turned = true;
+    if (!state_lease_drop(run->state, &run->lease, err)) return false;
+    log_info("another run waits, and goes first");
+    do {
+        usleep(100000);
+        if (!state_lease_get(run->state, run->pipeline->name, run->arena, &now, &live, err)) return false;
+    } while (now.token == held.token && clock_mono_us() < until_us && !stop_asked(run->stop));
+    return take_lease(run, INT64_MAX / 2 - clock_mono_us(), err);
+}
+
 static bool run_attempts(Run *run, Err *err)
 {
-    int retries = run->pipeline->pipeline.retries;
+    int retries = run->pipeline->pipeline.retries, failures = 0;
     for (int number = 1;; number++) {
         Err bookkeeping;
         if (!open_attempt(run, number, err)) return false;
         failpoint(after_lease);
         bool ok = try_once(run, number, err);
         failpoint(before_finish);
-        bool again = !ok && err_retryable(err->code) && number <= retries && !stop_asked(run->stop);
+        bool again = !ok && err_retryable(err->code) && failures < retries && !stop_asked(run->stop);
         if (!record_attempt(run, number, ok, again, err, &bookkeeping)) {
             if (ok) *err = bookkeeping;
             return false;
         }
+        if (ok && run->options->backfill != NULL && !run->backfill.over) {
+            if (!give_turn(run, err)) return false;
+            continue;
+        }
         if (ok || !again) return ok;
+        failures++;
+        run->turned = false;
         Err beat;
         if (!wait_to_retry(run, number, err)) return stopped_waiting(run, number, err);
         if (!state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &beat)) {
@@ -360,7 +410,7 @@ static void record_reads(const Run *run)
 {
     Err err;
     int64_t now_us;
-    if (run->options->repair_count > 0) return;
+    if (run->options->repair_count > 0 || run->options->backfill != NULL) return;
     bool ok = run->result->stream_count == 0 || state_clock(run->state, &now_us, &err);
     for (int i = 0; ok && i < run->result->stream_count; i++)
         ok = record_read(run, i, now_us, &err);
@@ -385,7 +435,8 @@ bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, 
         .file_wait_us = options->wait_us == RUN_WAIT_DEFAULT ? FILE_WAIT_US : options->wait_us,
     };
     int64_t started_us = clock_mono_us();
-    bool ok = take_lease(&run, err);
+    run.backfill = (Backfill){.spec = options->backfill, .result = &result->backfill, .total = -1};
+    bool ok = take_lease(&run, options->wait_us == RUN_WAIT_DEFAULT ? 0 : options->wait_us, err);
     if (ok) {
         ok = run_attempts(&run, err);
         record_reads(&run);

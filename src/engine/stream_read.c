@@ -18,9 +18,8 @@ bool read_push(const StreamRead *read, QueueItem *item, Err *err)
     return err_set(err, ERR_STOPPED, "the run is ending");
 }
 
-bool source_session(Crew *crew, Session **session, Err *err)
+bool source_session(Attempt *attempt, Session **session, Err *err)
 {
-    Attempt *attempt = crew->attempt;
     OpenSpec spec = {
         .config = &attempt->plan->source_config,
         .role = ROLE_SOURCE,
@@ -93,6 +92,7 @@ static const ReadKind REPAIR = {.decide = decide_nothing, .read = read_repair};
 
 static const ReadKind *kind_of(const StreamRun *run)
 {
+    if (run->start.backfill != NULL) return &READ_BACKFILL;
     return run->start.repair != NULL ? &REPAIR : &RANGE;
 }
 
@@ -119,20 +119,25 @@ static uint64_t read_number(const StreamStart *start)
 static ReadSpec spec_of(Attempt *attempt, const StreamRun *run)
 {
     const StreamPlan *plan = run->plan;
-    bool repair = run->start.repair != NULL;
+    bool repair = run->start.repair != NULL, apart = reads_apart(&run->start);
+    const Backfill *backfill = run->start.backfill;
     return (ReadSpec){
         .stream = plan->name,
         .table = plan->source,
         .schema = &plan->schema,
-        .sync = repair ? SYNC_FULL_REFRESH : plan->sync,
+        .sync = repair             ? SYNC_FULL_REFRESH
+                : backfill != NULL ? SYNC_INCREMENTAL
+                                   : plan->sync,
         .where = plan->where,
         .key = plan->key,
         .key_count = plan->key_count,
-        .cursor = repair ? NULL : plan->cursor,
+        .cursor = repair             ? NULL
+                  : backfill != NULL ? backfill->column
+                                     : plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
-        .seq_floor = run->start.position.seq + (run->start.resuming || repair),
+        .seq_floor = run->start.position.seq + (run->start.resuming || apart),
         .read_number = read_number(&run->start),
-        .any_order = repair,
+        .any_order = apart,
         .batch_rows = batch_rows(plan),
         .batch_bytes = BATCH_BYTES,
         .chunk_rows = plan->chunk_rows,

@@ -5,8 +5,8 @@
 
 #include "engine/crew.h"
 
-/* A feed's source session, opened when it has its first work, and closed by its owner. */
-bool source_session(Crew *crew, Session **session, Err *err);
+/* A source session of the attempt's, closed by its owner. */
+bool source_session(Attempt *attempt, Session **session, Err *err);
 
 /* Reads the stream to its end, or until the crew is ending. */
 bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Err *err);

@@ -174,6 +174,38 @@ bool state_lease_drop(State *state, const Lease *lease, Err *err)
     return txn.ok;
 }
 
+bool state_lease_want(State *state, const char *pipeline, bool *yields, Err *err)
+{
+    Txn txn = {.state = state, .access = ACCESS_STATEMENT};
+    while (txn_next(&txn, err))
+        txn.ok =
+            query_run(state, err,
+                      "UPDATE leases SET wanted_at = ? WHERE workspace = ? AND pipeline = ? AND run_id IN"
+                      " (SELECT run_id FROM etl_runs WHERE workspace = ? AND kind = 'backfill' AND state = 'running')",
+                      "nwtw", (int64_t)0, pipeline);
+    *yields = txn.ok && state->changes > 0;
+    return txn.ok;
+}
+
+static bool read_wanted(State *state, const Lease *lease, bool *wanted, Err *err)
+{
+    Query *query = query_open(state, err,
+                              "SELECT 1 FROM leases WHERE workspace = ? AND pipeline = ? AND token = ?"
+                              " AND wanted_at >= taken_at",
+                              "wti", lease->pipeline, lease->token);
+    bool ok = query != NULL && query_next(query, wanted, err);
+    query_close(query);
+    return ok;
+}
+
+bool state_lease_wanted(State *state, const Lease *lease, bool *wanted, Err *err)
+{
+    Txn txn = {.state = state, .access = ACCESS_READ};
+    while (txn_next(&txn, err))
+        txn.ok = read_wanted(state, lease, wanted, err);
+    return txn.ok;
+}
+
 bool state_lease_get(State *state, const char *pipeline, Arena *arena, Lease *lease, bool *live, Err *err)
 {
     Held held = {0};

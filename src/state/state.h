@@ -96,6 +96,10 @@ bool state_lease_take(State *state, const char *pipeline, const char *run_id, in
 /* Prolongs it; STATE_LEASE_LOST when token is no longer the current one. */
 bool state_lease_beat(State *state, const Lease *lease, int64_t ttl_us, Err *err);
 bool state_lease_drop(State *state, const Lease *lease, Err *err);
+/* Asks a backfill that holds the lease to let a run go first after its chunk. *yields false: no backfill holds it. */
+bool state_lease_want(State *state, const char *pipeline, bool *yields, Err *err);
+/* Whether that was asked of the holder of this lease. */
+bool state_lease_wanted(State *state, const Lease *lease, bool *wanted, Err *err);
 /* The lease as it stands; run_id NULL when nobody holds it. *live: the next run would be refused, because it has not
  * lapsed and its holder is not known to be dead. */
 bool state_lease_get(State *state, const char *pipeline, Arena *arena, Lease *lease, bool *live, Err *err);
