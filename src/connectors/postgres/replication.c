@@ -18,7 +18,9 @@ enum {
     STATUS_SHORTEST_US = 100000,
     BUSY_WAIT_US = 10000000, /* for a slot that a connection of before still has */
     BUSY_TICK_US = 200000,
-    GOODBYE_US = 2000000
+    GOODBYE_US = 2000000,
+    SHUTDOWN_ASKS = 20,   /* so many questions … */
+    SHUTDOWN_US = 5000000 /* … in so short a time */
 };
 
 struct Replication {
@@ -29,6 +31,9 @@ struct Replication {
     bool copying, keeping, ending, told; /* told: `confirmed` was sent */
     uint64_t received, confirmed;
     int64_t period_us, sent_us;
+    uint64_t asked_at; /* where the server's last question was, how often it came there, and since when */
+    int asked;
+    int64_t asked_since_us;
     char *buffer; /* the last message, libpq's */
 };
 
@@ -217,6 +222,19 @@ static bool ended(Replication *replication, Err *err)
     return false;
 }
 
+/* A server that shuts down waits until all that it sent is confirmed, and asks for it without a pause. What is confirmed is
+ * what a destination has, so it may wait for long: the connection is ended, and begun again when the server is back. */
+static bool is_shutting_down(Replication *replication, uint64_t end)
+{
+    int64_t now_us = clock_mono_us();
+    if (end != replication->asked_at || now_us - replication->asked_since_us > SHUTDOWN_US) {
+        replication->asked_at = end;
+        replication->asked = 0;
+        replication->asked_since_us = now_us;
+    }
+    return ++replication->asked >= SHUTDOWN_ASKS;
+}
+
 static bool take_message(Replication *replication, size_t length, ReplicationMessage *message, Err *err)
 {
     const uint8_t *bytes = (const uint8_t *)replication->buffer;
@@ -234,7 +252,10 @@ static bool take_message(Replication *replication, size_t length, ReplicationMes
     message->end = be64(bytes + 1);
     message->sent_us = (int64_t)be64(bytes + 9) + EPOCH_SHIFT_US;
     if (message->end > replication->received) replication->received = message->end;
-    if (bytes[17] != 0) send_status(replication, false);
+    if (bytes[17] == 0) return true;
+    if (is_shutting_down(replication, message->end))
+        return err_set(err, ERR_SOURCE_LOST, "the server is shutting down");
+    send_status(replication, false);
     return true;
 }
 
