@@ -15,6 +15,7 @@ typedef struct Reading {
     Log *log;
     Buf position; /* the last mark */
     Buf text;     /* what was read */
+    bool listing; /* values by name, a line each, rather than rows */
     int64_t rows, batches;
     uint64_t first_high, last_low; /* of its sequences */
 } Reading;
@@ -98,6 +99,13 @@ static inline void show_row(const Batch *batch, int64_t row, uint64_t *high)
     if (reading.rows++ == 0) reading.first_high = seq.high;
     reading.last_low = seq.low;
     if (reading.text.length > 1024 * 1024) return;
+    for (int i = 0; reading.listing && i < batch->schema->count; i++) {
+        buf_printf(&reading.text, "%s%s ", batch->schema->fields[i].name,
+                   column_is_null(&batch->columns[i], row) ? "~" : "=");
+        value_format(&batch->columns[i], row, &reading.text);
+        buf_putc(&reading.text, '\n');
+    }
+    if (reading.listing) return;
     buf_printf(&reading.text, "%s%s %s[%llu]", reading.text.length == 0 ? "" : "; ",
                reading.streams[batch->stream].stream, SIGNS[batch->ops[row]], (unsigned long long)seq.low);
     for (int i = 0; i < batch->schema->count; i++) {

@@ -156,6 +156,26 @@ static bool import_snapshot(PgSession *session, const char *name, Err *err)
     return ok;
 }
 
+/* Whether the table is the one that the snapshot knows: files that came after it hold nothing that it sees. The catalog as
+ * the snapshot has it names the files of then, pg_relation_filenode those of now. */
+static bool same_files(PgSession *session, const ReadSpec *spec, const PgTable *table, Err *err)
+{
+    static const char question[] =
+        "SELECT EXISTS (SELECT FROM (SELECT $1::pg_catalog.oid AS oid UNION SELECT relid FROM "
+        "pg_catalog.pg_partition_tree($1::pg_catalog.oid::pg_catalog.regclass) WHERE isleaf) l JOIN "
+        "pg_catalog.pg_class c ON "
+        "c.oid = l.oid WHERE c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode IS DISTINCT FROM "
+        "pg_catalog.pg_relation_filenode(c.oid::pg_catalog.regclass))";
+    PGresult *result;
+    if (!pg_exec_params(session, question, 1, &table->oid, &result, err)) return false;
+    bool other = PQgetvalue(result, 0, 0)[0] == 't';
+    PQclear(result);
+    return !other ||
+           err_set(err, ERR_SOURCE_CONFLICT,
+                   "%s was rewritten or truncated after the read's snapshot was made, and would look empty in it",
+                   spec->stream);
+}
+
 bool snapshot_join(PgSession *session, const ReadSpec *spec, const char *text, Arena *arena, uint64_t *lsn,
                    PgTable *table, bool *joined, Err *err)
 {
@@ -173,7 +193,7 @@ bool snapshot_join(PgSession *session, const ReadSpec *spec, const char *text, A
         return !lost;
     }
     *joined = true;
-    return table_check(session, spec, arena, table, err);
+    return table_check(session, spec, arena, table, err) && same_files(session, spec, table, err);
 }
 
 void snapshot_end(PgSession *session)
