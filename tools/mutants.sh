@@ -65,7 +65,7 @@ mutate() {
   local name tests test code survived=0
   name=$(basename "$1" .patch)
   mapfile -t tests < <(tests_of "$1")
-  if [ "${#tests[@]}" -eq 0 ] || ! git apply -C1 "$1" >"$log" 2>&1; then
+  if [ "${#tests[@]}" -eq 0 ] || ! git apply "$1" >"$log" 2>&1; then
     complain "$name: names no test, or does not apply"
     return
   fi
@@ -81,7 +81,7 @@ mutate() {
   else
     complain "$name: does not build"
   fi
-  git apply -R -C1 "$1" || { echo "mutants: $name cannot be taken out again"; exit 1; }
+  git apply -R "$1" || { echo "mutants: $name cannot be taken out again"; exit 1; }
 }
 
 patches=()
