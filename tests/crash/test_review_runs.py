@@ -4,9 +4,11 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from pathlib import Path
 
 import duckdb
 import pytest
+from support.deaths import wait_for
 from support.fakes import table
 
 
@@ -29,6 +31,23 @@ def test_a_run_that_lost_its_lease_does_not_succeed(world, tmp_path, key):
     assert process.returncode == 5, (out, err)
     assert "STATE_LEASE_LOST" in err
     assert w.run("runs", "--output", "json").json["runs"][0]["state"] == "failed"
+
+
+def test_a_lease_that_was_lost_is_seen_right_before_the_commit(world, tmp_path):
+    """Between two heartbeats, at a destination that ends no sessions, with an epoch nobody has taken: nothing else would stop
+    the commit."""
+    w = world("sqlite", "duckdb")
+    w.source.create_orders(30)
+    w.pipeline()
+    process = w.start(env={"OPENETL_FAILPOINT": "before_commit:1:stop"})
+    state = lambda: Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    wait_for(lambda: state() == "T")
+    take_lease_away(tmp_path)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 5, (out, err)
+    assert "STATE_LEASE_LOST" in err
+    assert w.commits() == [] and w.landed() == []
 
 
 def change_after_failure(world, directory, *tables):
