@@ -4,14 +4,49 @@
 
 typedef unsigned __int128 Magnitude;
 
-/* 10^n for n up to 38, which a 128-bit integer holds. */
-static Magnitude power_of_ten(int n)
-{
-    Magnitude power = 1;
-    while (n-- > 0)
-        power *= 10;
-    return power;
-}
+#define POWER_19 ((Magnitude)10000000000000000000u)
+
+const Magnitude DECIMAL_POWERS[DECIMAL_MAX_PRECISION + 1] = {
+    1u,
+    10u,
+    100u,
+    1000u,
+    10000u,
+    100000u,
+    1000000u,
+    10000000u,
+    100000000u,
+    1000000000u,
+    10000000000u,
+    100000000000u,
+    1000000000000u,
+    10000000000000u,
+    100000000000000u,
+    1000000000000000u,
+    10000000000000000u,
+    100000000000000000u,
+    1000000000000000000u,
+    POWER_19,
+    POWER_19 * 10u,
+    POWER_19 * 100u,
+    POWER_19 * 1000u,
+    POWER_19 * 10000u,
+    POWER_19 * 100000u,
+    POWER_19 * 1000000u,
+    POWER_19 * 10000000u,
+    POWER_19 * 100000000u,
+    POWER_19 * 1000000000u,
+    POWER_19 * 10000000000u,
+    POWER_19 * 100000000000u,
+    POWER_19 * 1000000000000u,
+    POWER_19 * 10000000000000u,
+    POWER_19 * 100000000000000u,
+    POWER_19 * 1000000000000000u,
+    POWER_19 * 10000000000000000u,
+    POWER_19 * 100000000000000000u,
+    POWER_19 * 1000000000000000000u,
+    POWER_19 *POWER_19,
+};
 
 /* What a number's text is made of: digits[0 .. whole) before the point, the rest after it, all shifted by exponent. */
 typedef struct NumberText {
@@ -68,7 +103,7 @@ static bool is_special(const char *text, size_t length)
 /* The digits down to 10^-scale, as an integer below 10^38. */
 static bool gather_digits(const NumberText *number, int scale, Magnitude *magnitude, const char **why)
 {
-    const Magnitude limit = power_of_ten(DECIMAL_MAX_PRECISION);
+    const Magnitude limit = DECIMAL_POWERS[DECIMAL_MAX_PRECISION - 1];
     Magnitude sum = 0;
     int64_t power = number->whole - 1 + number->exponent; /* of the digit at hand */
     for (const char *p = number->start; p < number->end; p++) {
@@ -79,7 +114,7 @@ static bool gather_digits(const NumberText *number, int scale, Magnitude *magnit
                 *why = "has more fractional digits than the column's scale";
                 return false;
             }
-        } else if (sum >= limit / 10) {
+        } else if (sum >= limit) {
             *why = "has more digits than the column's precision";
             return false;
         } else {
@@ -88,7 +123,7 @@ static bool gather_digits(const NumberText *number, int scale, Magnitude *magnit
         power--;
     }
     for (; power >= -scale && sum != 0; power--) {
-        if (sum >= limit / 10) {
+        if (sum >= limit) {
             *why = "has more digits than the column's precision";
             return false;
         }
@@ -107,7 +142,7 @@ bool decimal_parse(const char *text, size_t length, int precision, int scale, __
         return false;
     }
     if (!gather_digits(&number, scale, &magnitude, why)) return false;
-    if (magnitude >= power_of_ten(precision)) {
+    if (magnitude >= DECIMAL_POWERS[precision]) {
         *why = "has more digits than the column's precision";
         return false;
     }

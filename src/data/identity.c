@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* A longer value takes part by its own XXH3-128, so that a row's scratch stays small and a document is not copied. */
-enum { ALGORITHM_VERSION = 1, LONG_VALUE_BYTES = 4096, HASH_BYTES = 16 };
+enum { ALGORITHM_VERSION = 1, LONG_VALUE_BYTES = 4096, HASH_BYTES = 16, PREFIX_STEP = 32 };
 /* Short values of every column, and one list gathered whole before it is hashed. */
 #define ROW_MAX_BYTES ((size_t)8 << 30)
 
@@ -27,6 +27,18 @@ static inline void put(Buf *out, const void *bytes, size_t length)
     if (out->capacity - out->length <= length) buf_reserve(out, length);
     memcpy(out->data + out->length, bytes, length);
     out->length += length;
+}
+
+/* A prefix is copied in one step of a size known at compile time, beyond its end; what follows takes that place. */
+static inline void put_prefix(Buf *out, const Buf *prefix)
+{
+    if (prefix->length > PREFIX_STEP) {
+        put(out, prefix->data, prefix->length);
+        return;
+    }
+    if (out->capacity - out->length <= PREFIX_STEP) buf_reserve(out, PREFIX_STEP);
+    memcpy(out->data + out->length, prefix->data, PREFIX_STEP);
+    out->length += prefix->length;
 }
 
 static inline void put_u32(Buf *out, uint32_t value)
@@ -232,6 +244,7 @@ static const char *innermost(const Type *type, Buf *prefix)
 static void encode_prefix(Buf *prefix, const Field *field)
 {
     buf_init(prefix, BUF_SQL_MAX);
+    memset(buf_reserve(prefix, PREFIX_STEP), 0, PREFIX_STEP);
     put_sized(prefix, field->name, strlen(field->name));
     put(prefix, innermost(&field->type, prefix), 1);
 }
@@ -317,7 +330,7 @@ void identity_assign(Identity *identity, Batch *batch)
             int index = identity->order[i];
             const Column *column = &batch->columns[index];
             if (column_is_null(column, row)) continue;
-            put(out, identity->prefix[index].data, identity->prefix[index].length);
+            put_prefix(out, &identity->prefix[index]);
             put_value(out, column, row);
         }
         hash128_bytes(hash128(out->data, out->length), batch->ids[row]);
@@ -364,7 +377,7 @@ Hash128 identity_hash(Identity *identity, const Batch *batch, int64_t row)
     for (int i = 0; i < identity->count; i++) {
         const Column *column = &batch->columns[identity->order[i]];
         if (column_is_null(column, row)) continue;
-        put(out, identity->prefix[i].data, identity->prefix[i].length);
+        put_prefix(out, &identity->prefix[i]);
         if (identity->form[i] == FORM_OWN)
             put_value(out, column, row);
         else if (identity->form[i] == FORM_AS_TEXT)

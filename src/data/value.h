@@ -22,6 +22,8 @@ bool value_parse(Column *column, const char *text, size_t length, const char **w
 
 /* The parts, for decoders. Each returns false when the text is not exactly a value of the type. */
 bool decimal_parse(const char *text, size_t length, int precision, int scale, __int128 *value, const char **why);
+/* 10^n for n of 0 to DECIMAL_MAX_PRECISION. */
+extern const unsigned __int128 DECIMAL_POWERS[DECIMAL_MAX_PRECISION + 1];
 /* Appends e.g. "-12.30". */
 void decimal_format(__int128 value, int scale, Buf *out);
 /* The nearest float to the text; false where that is an infinity or a zero that the text is not. `single`: a float32.

@@ -258,6 +258,27 @@ static void test_numeric_values(void **state)
     assert_value(decimal(38, 37), put_numeric(1, 0, 0, 0, (uint16_t[]){9}), "9.0000000000000000000000000000000000000");
 }
 
+/* 10^n, and 10^38, which is too long; the same with the digits spread over the point. */
+static void test_numeric_powers(void **state)
+{
+    (void)state;
+    const uint16_t groups[] = {1, 10, 100, 1000};
+    char text[64];
+    for (int n = 0; n <= DECIMAL_MAX_PRECISION; n++) {
+        snprintf(text, sizeof text, "1%0*d", n, 0);
+        if (n == 0) text[1] = '\0';
+        if (n < DECIMAL_MAX_PRECISION)
+            assert_value(decimal(38, 0), put_numeric(1, n / 4, 0, 0, &groups[n % 4]), text);
+        else
+            assert_refused(decimal(38, 0), put_numeric(1, n / 4, 0, 0, &groups[n % 4]), "DATA_CAST");
+    }
+    assert_value(decimal(38, 2), put_numeric(10, 8, 0, 2, (uint16_t[]){9999, 1, 2, 3, 4, 5, 6, 7, 8, 9900}),
+                 "999900010002000300040005000600070008.99");
+    assert_refused(decimal(38, 3), put_numeric(10, 8, 0, 2, (uint16_t[]){9999, 1, 2, 3, 4, 5, 6, 7, 8, 9900}),
+                   "DATA_CAST");
+    assert_refused(decimal(38, 1), put_numeric(10, 9, 0, 0, NINES), "DATA_CAST");
+}
+
 static void test_numeric_refused(void **state)
 {
     (void)state;
@@ -424,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_timestamps),
         cmocka_unit_test(test_intervals),
         cmocka_unit_test(test_numeric_values),
+        cmocka_unit_test(test_numeric_powers),
         cmocka_unit_test(test_numeric_refused),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_arrays_refused),

@@ -96,44 +96,37 @@ bool pg_numeric_text(const uint8_t *bytes, size_t length, Buf *out, PgFault *fau
 
 static const uint32_t SMALL_POWERS[] = {1, 10, 100, 1000, 10000};
 
-static unsigned __int128 power_of_ten(int exponent)
-{
-    unsigned __int128 power = 1;
-    for (int i = 0; i < exponent; i++)
-        power *= 10;
-    return power;
-}
-
-/* The digits as an integer at `scale`, exactly: false when digits would be lost (*why) or it has more than 38. */
+/* The digits as an integer at `scale`, exactly: false when digits would be lost (*why) or it has more than 38. Nothing is
+ * divided by a wide number: where a product would reach 10^38 is known from its factors. */
 static bool numeric_integer(const Numeric *number, int scale, unsigned __int128 *value, const char **why)
 {
-    const unsigned __int128 most = (~(unsigned __int128)0) >> 1; /* > 10^38; so many never fit a precision of 38 */
     unsigned __int128 sum = 0;
     int exponent = 0; /* of ten, that the last digit group still lacks */
     for (int i = 0; i < number->digits; i++) {
-        uint32_t digit = be16(number->at + 2 * i), step = 10000;
+        uint32_t digit = be16(number->at + 2 * i);
+        int places = 4;
         exponent = 4 * (number->weight - i) + scale;
         if (exponent < 0) {
-            uint32_t cut = SMALL_POWERS[exponent <= -4 ? 4 : -exponent];
-            if (digit % cut != 0) {
+            int cut = exponent <= -4 ? 4 : -exponent;
+            if (digit % SMALL_POWERS[cut] != 0) {
                 *why = "it has more digits after the point";
                 return false;
             }
-            digit /= cut;
-            step /= cut;
+            digit /= SMALL_POWERS[cut];
+            places -= cut;
         }
-        if (sum > (most - digit) / step) {
+        if (sum >= DECIMAL_POWERS[DECIMAL_MAX_PRECISION - places]) {
             *why = "it has more digits before the point";
             return false;
         }
-        sum = sum * step + digit;
+        sum = sum * SMALL_POWERS[places] + digit;
     }
-    for (; exponent > 0 && sum != 0; exponent--) {
-        if (sum > most / 10) {
+    if (exponent > 0 && sum != 0) {
+        if (exponent > DECIMAL_MAX_PRECISION || sum >= DECIMAL_POWERS[DECIMAL_MAX_PRECISION - exponent]) {
             *why = "it has more digits before the point";
             return false;
         }
-        sum *= 10;
+        sum *= DECIMAL_POWERS[exponent];
     }
     *value = sum;
     return true;
@@ -150,7 +143,7 @@ static bool append_numeric(const PgField *field, const uint8_t *bytes, size_t le
     const char *why = NULL;
     unsigned __int128 value = 0;
     bool exact = numeric_integer(&number, column->type.scale, &value, &why);
-    if (exact && value >= power_of_ten(column->type.precision)) {
+    if (exact && value >= DECIMAL_POWERS[column->type.precision]) {
         exact = false;
         why = "it has more digits before the point";
     }
