@@ -1,10 +1,12 @@
 #include "engine/crew.h"
 
+#include "base/clock.h"
+#include "base/wait.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { WAIT_NS = 100 * 1000 * 1000 };
+enum { WAIT_US = 100 * 1000 };
 
 /* ---- who and how many -------------------------------------------------------------------------------------------- */
 
@@ -43,7 +45,7 @@ void crew_init(Crew *crew, Attempt *attempt, const int *streams, int count, Queu
     memcpy(crew->streams, streams, sizeof(int) * (size_t)count);
     crew->shares = mem_zero(sizeof(Share *) * (size_t)(count + 1));
     pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->changed, NULL);
+    wait_init(&crew->changed);
     longest_first(crew);
     crew->size = feeds_wanted(crew);
 }
@@ -65,14 +67,7 @@ bool crew_ending(const Crew *crew)
 
 static void wait_for_change(Crew *crew)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+    wait_until(&crew->changed, &crew->lock, clock_mono_us() + WAIT_US);
 }
 
 static Share *share_with_work(const Crew *crew)

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { TICK_US = 200 * 1000 };
@@ -63,14 +63,7 @@ static void *heartbeat_main(void *context)
     int64_t next_us = clock_mono_us() + period_us;
     pthread_mutex_lock(&heartbeat->lock);
     while (!heartbeat->ending && !heartbeat->lost) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += TICK_US * 1000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000;
-        }
-        pthread_cond_timedwait(&heartbeat->wake, &heartbeat->lock, &until);
+        wait_until(&heartbeat->wake, &heartbeat->lock, clock_mono_us() + TICK_US);
         if (stop_reason(attempt->asked) == STOP_FAILED) stop_ask(&attempt->stop, STOP_FAILED);
         if (heartbeat->ending || clock_mono_us() < next_us) continue;
         next_us = clock_mono_us() + period_us;
@@ -86,12 +79,8 @@ Heartbeat *heartbeat_start(Attempt *attempt)
     heartbeat->attempt = attempt;
     heartbeat->beaten_us = clock_mono_us();
     count_rows(attempt, &heartbeat->read_before, &heartbeat->committed_before);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&heartbeat->lock, NULL);
-    pthread_cond_init(&heartbeat->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    wait_init(&heartbeat->wake);
     if (pthread_create(&heartbeat->thread, NULL, heartbeat_main, heartbeat) != 0)
         BUG("cannot start the heartbeat thread");
     return heartbeat;

@@ -1,11 +1,10 @@
 #include "engine/queue.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
+#include "base/wait.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct Node {
     QueueItem item;
@@ -24,13 +23,9 @@ struct Queue {
 Queue *queue_new(size_t max_bytes)
 {
     Queue *queue = mem_zero(sizeof *queue);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->not_empty, &monotonic);
-    pthread_cond_init(&queue->not_full, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    wait_init(&queue->not_empty);
+    wait_init(&queue->not_full);
     queue->max_bytes = max_bytes;
     return queue;
 }
@@ -89,26 +84,12 @@ bool queue_push(Queue *queue, QueueItem *item)
     return open;
 }
 
-static struct timespec deadline_after(int64_t us)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += us / 1000000;
-    at.tv_nsec += us % 1000000 * 1000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 int queue_pop(Queue *queue, QueueItem *item, int64_t wait_us)
 {
-    struct timespec deadline = deadline_after(wait_us);
+    int64_t until_us = clock_mono_us() + wait_us;
     pthread_mutex_lock(&queue->lock);
-    int waited = 0;
-    while (queue->head == NULL && !queue->closed && waited != ETIMEDOUT)
-        waited = pthread_cond_timedwait(&queue->not_empty, &queue->lock, &deadline);
+    while (queue->head == NULL && !queue->closed && wait_until(&queue->not_empty, &queue->lock, until_us)) {
+    }
     Node *node = queue->head;
     if (node != NULL) {
         queue->head = node->next;

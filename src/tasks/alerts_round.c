@@ -2,10 +2,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "config/secrets.h"
 #include "tasks/alerts_send.h"
-
-#include <pthread.h>
 
 /* A day between two reminders, five minutes after a failure. A round of telling ends after five seconds, whatever is left
  * to tell: runs wait for it. */
@@ -264,16 +263,9 @@ static int64_t watch_period_us(const ResourceSet *set)
 /* Whether it goes on. */
 static bool wait_period(AlertWatch *watch)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += watch->period_us / 1000000;
-    until.tv_nsec += watch->period_us % 1000000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until_us = clock_mono_us() + watch->period_us;
     pthread_mutex_lock(&watch->lock);
-    while (!watch->ending && pthread_cond_timedwait(&watch->wake, &watch->lock, &until) == 0) {
+    while (!watch->ending && wait_until(&watch->wake, &watch->lock, until_us)) {
     }
     bool goes_on = !watch->ending;
     pthread_mutex_unlock(&watch->lock);
@@ -303,12 +295,8 @@ AlertWatch *alerts_watch(State *state, const ResourceSet *set, const char *works
     AlertWatch *watch = mem_zero(sizeof *watch);
     *watch = (AlertWatch){
         .state = state, .telling = {.set = set, .workspace = workspace}, .period_us = watch_period_us(set)};
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&watch->lock, NULL);
-    pthread_cond_init(&watch->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    wait_init(&watch->wake);
     int failed = pthread_create(&watch->thread, NULL, watch_main, watch);
     if (failed == 0) return watch;
     log_warn("alerts are not watched during the run: %s", strerror(failed));
