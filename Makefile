@@ -3,6 +3,7 @@
 #   make demo      a first sync, SQLite to DuckDB, from nothing
 #   make test      everything: unit, black box, crash matrix (installs PostgreSQL, pytest …)
 #   make asan      the unit and black-box suites under AddressSanitizer and UBSan
+#   make tsan      reads in parts and loads into DuckDB under ThreadSanitizer; about five minutes
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
 #   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
@@ -38,7 +39,7 @@ FUZZ := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all build deps demo test unit test-deps pytest crash asan fuzz coverage bench load mutants profile fmt lint install clean
+.PHONY: all build deps demo test unit test-deps pytest crash asan tsan fuzz coverage bench load mutants profile fmt lint install clean
 all: build
 
 build: deps
@@ -102,6 +103,13 @@ asan: test-deps
 .PHONY: asan-run
 asan-run: $(BUILD)/openetl $(UNIT_BIN)
 	@ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=$(abspath tests/support/lsan.supp) tools/test.sh $(BUILD) asan
+
+tsan: test-deps
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/tsan CFLAGS='-O1 -g' \
+	  SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' WERROR= tsan-run
+.PHONY: tsan-run
+tsan-run: $(BUILD)/openetl $(BUILD)/unit/test_engine
+	@tools/tsan.sh $(BUILD)
 
 fuzz: test-deps
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=build/fuzzing CC=clang CFLAGS='-O1 -g' WERROR= \
