@@ -7,7 +7,7 @@
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make fmt lint  formatting; warnings as errors, layer rule, banned words
 #   make bench     openetl beside other tools, checked: SCALE=1 ROUNDS=3 JOBS= TABLES= CONTENDERS= BENCH=(options);
-#                  writes bench/results/DATE.json and docs/performance.md; about 50 minutes, SCALE=0.05 about ten
+#                  writes bench/results/DATE.json and docs/performance.md; an hour or so, SCALE=0.05 for a short run
 #   make profile   where the time goes, by perf, into docs/internals/speed.md: LABEL=after TABLES= PROFILE=(options)
 #   make load      updates, ties and late commits at 200 and 2,000 rows/s while syncs run and are killed, then a comparison row
 #                  by row: SECONDS=300 a rate (shorter ones are not written to docs/load.md)
