@@ -187,6 +187,35 @@ static void streams_take_turns_in_an_epoch(void **state)
     assert_string_equal(ask(f, "select count(*) from shop.deduped"), "3");
 }
 
+/* Rows that only DuckDB refuses, found out when the next stream's come or at the commit. */
+static void a_failed_load_names_its_stream(void **state)
+{
+    Fixture *f = *state;
+    const Schema *schema = schema_of(f, "id int64; note utf8");
+    DestStream streams[2] = {stream_of("first", schema, WRITE_APPEND), stream_of("second", schema, WRITE_APPEND)};
+    open_session(f, ROLE_DESTINATION);
+    PrepareResult results[2];
+    assert_ok(f, connector_duckdb.destination->prepare(f->session, streams, 2, &f->arena, results, &f->err));
+    ask(f, "create unique index only_one on shop.first (note)");
+    for (int at_commit = 0; at_commit <= 1; at_commit++) {
+        for (int i = 0; i <= !at_commit; i++) {
+            Batch *batch = batch_of(schema, 1, 0, 2, ROWS("1", "same", "2", "same"));
+            identify(batch, streams[i].stream, ID_KEY, 1);
+            batch->stream = i;
+            bool ok = connector_duckdb.destination->stage(f->session, &batch, &f->err);
+            assert_int_equal(ok, i == 0);
+        }
+        if (at_commit) {
+            Epoch epoch = {.namespace_ = "shop", .pipeline = "p"};
+            assert_false(connector_duckdb.destination->commit(f->session, &epoch, NULL, &f->err));
+            assert_has(f->err.at, "stream first");
+        } else {
+            assert_has(f->err.message, "the rows of stream \"first\" before these: DuckDB: Constraint Error");
+        }
+        connector_duckdb.destination->abort(f->session);
+    }
+}
+
 static void ids_are_the_bytes_of_the_batch(void **state)
 {
     Fixture *f = *state;
@@ -831,6 +860,7 @@ int main(void)
         TEST(values_that_do_not_fit_are_refused),
         TEST(nothing_is_seen_before_the_commit),
         TEST(streams_take_turns_in_an_epoch),
+        TEST(a_failed_load_names_its_stream),
         TEST(ids_are_the_bytes_of_the_batch),
         TEST(dedupe_skips_what_is_there_and_what_comes_twice),
         TEST(collapse_works_within_the_epoch_only),

@@ -34,11 +34,22 @@ static bool close_load(DuckSession *session, Err *err)
     return load == NULL || load_close(load, err);
 }
 
+/* The caller will name the stream whose rows it brings: an error of the load before them is another stream's. */
+static bool end_turn(DuckSession *session, Err *err)
+{
+    if (close_load(session, err)) return true;
+    char what[sizeof err->message];
+    memcpy(what, err->message, sizeof what);
+    snprintf(err->message, sizeof err->message, "the rows of stream \"%s\" before these: %.*s",
+             session->write->loading->stream->stream, (int)sizeof what / 2, what);
+    return false;
+}
+
 static bool open_load(DuckSession *session, DuckTarget *target, Err *err)
 {
     DuckWrite *write = session->write;
     if (write->load != NULL && write->loading == target) return true;
-    if (!close_load(session, err) || !begin_epoch(session, err) || !make_stage(session, target, err)) return false;
+    if (!end_turn(session, err) || !begin_epoch(session, err) || !make_stage(session, target, err)) return false;
     if (target->stage == NULL && target->staged_rows == 0 &&
         !duck_count_rows(session, target->schema, target->into, &target->rows_before, err))
         return false;
@@ -146,7 +157,11 @@ static bool commit_stream(DuckSession *session, const Epoch *epoch, EpochStream 
 
 static bool commit_all(DuckSession *session, Epoch *epoch, ApplyCounts *counts, Err *err)
 {
-    if (!close_load(session, err) || !begin_epoch(session, err)) return false;
+    if (!close_load(session, err)) {
+        err_at(err, "stream %s", session->write->loading->stream->stream);
+        return false;
+    }
+    if (!begin_epoch(session, err)) return false;
     for (int i = 0; i < epoch->count; i++) {
         EpochStream *part = &epoch->streams[i];
         if (part->stream < 0 || part->stream >= session->write->count) BUG("an epoch of stream %d", part->stream);
