@@ -32,6 +32,11 @@ static bool read_source_ref(const FieldSite *site, void *target, Err *err)
     return read_name(site, &((PipelineDraft *)target)->pipeline.source, err);
 }
 
+static bool read_replica_ref(const FieldSite *site, void *target, Err *err)
+{
+    return read_name(site, &((PipelineDraft *)target)->pipeline.replica, err);
+}
+
 static bool read_destination_ref(const FieldSite *site, void *target, Err *err)
 {
     return read_name(site, &((PipelineDraft *)target)->pipeline.destination, err);
@@ -105,9 +110,7 @@ static const FieldRule SOURCE_READ_FIELDS[] = {
      .place = FIELD_AT(PipelineDraft, max_rows_place),
      .least = 1,
      .most = INT64_MAX},
-    {.name = "replica",
-     .kind = FIELD_LATER,
-     .instead = "take it out; name the replica's own connection in spec.source.ref"},
+    {.name = "replica", .kind = FIELD_OWN, .place = PIPELINE_AT(replica_place), .read = read_replica_ref},
     {.name = "maxStatement",
      .kind = FIELD_DURATION,
      .at = PIPELINE_AT(max_statement_us),

@@ -110,11 +110,13 @@ typedef struct PipelineResource {
     int64_t resume_point_timeout_us; /* default 1 m */
     JobSize size;                    /* default s */
     bool has_size;
-    const char *pool;         /* default "default" */
-    int retries;              /* default 3 */
-    int64_t chunk_rows;       /* source.read.chunkRows; 0: default */
-    ReadOrder read_order;     /* source.read.order */
-    int parallel;             /* source.read.parallel; 0: default */
+    const char *pool;     /* default "default" */
+    int retries;          /* default 3 */
+    int64_t chunk_rows;   /* source.read.chunkRows; 0: default */
+    ReadOrder read_order; /* source.read.order */
+    int parallel;         /* source.read.parallel; 0: default */
+    const char *replica;  /* source.read.replica: the connection rows are read from; NULL: the source's own */
+    Place replica_place;
     int64_t max_statement_us; /* source.read.maxStatement; 0: default */
     DriftPolicy on_drift;
     int64_t reconcile_every_us; /* checks.reconcile.every; 0: no check */

@@ -56,6 +56,7 @@ static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *
     next.lower = item->lower;
     next.upper = item->upper;
     next.upper_inclusive = item->upper_inclusive;
+    next.ahead = item->ahead;
     keep_texts(run, next);
     run->result->range_lower = item->lower == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->lower);
     run->result->range_upper = item->upper == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->upper);

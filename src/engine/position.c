@@ -37,6 +37,7 @@ static const Member MEMBERS[] = {
     {"keys_at", MEMBER_NUMBER, offsetof(Position, keys_at_us), false, VERSION_LATER},
     {"set", MEMBER_TEXT, offsetof(Position, set), false, VERSION_LATER},
     {"log", MEMBER_TEXT, offsetof(Position, log), false, VERSION_LATER},
+    {"ahead", MEMBER_TEXT, offsetof(Position, ahead), false, VERSION_LATER},
     {"backfill", MEMBER_TEXT, offsetof(Position, backfill), false, VERSION_LATER},
     {"cursor_type", MEMBER_TEXT, offsetof(Position, cursor_type), false, VERSION_LATER},
 };

@@ -2,7 +2,7 @@
  *
  *   {"v":1, "owner":"…", "sync":4, "generation":3, "read":7, "complete":false, "source":"…", "lower":"…", "upper":"…",
  *    "upper_inclusive":false, "watermark":"…", "highest":"…", "repeats":false, "left":2, "rows":250000, "seq":7,
- *    "keys_at":"…", "set":"…", "log":"…", "backfill":"…", "cursor_type":"…", "parts":[{"part":"…", "after":"…"}]}
+ *    "keys_at":"…", "set":"…", "log":"…", "ahead":"…", "backfill":"…", "cursor_type":"…", "parts":[{"part":"…", "after":"…"}]}
  *
  * Absent members are those that are not set. A member this program does not know is refused, not dropped: an older program
  * would forget what a newer one saved. "v" is 2 with parts, 3 with the members from keys_at on, so that a program from before
@@ -25,6 +25,7 @@
  * keys_at     deletes.reconcile: when keys were last compared, in microseconds by the state store's clock
  * set         sync: compare: the name of the set of row hashes, in the state store, that this commit stands for
  * log         sync: cdc: how far the change log is at the destination; while the baseline is read, the anchor
+ * ahead       incremental from a replica: a bound the primary gave that the replica had not reached: authority.h
  * backfill    where a backfill of the stream stands that is not at its end: backfill.h
  * cursor_type incremental: the type of the cursor column; texts of another type are not compared with it
  * parts       of a read that was cut into parts: those that are left to read, each the source room's text and where to go
@@ -62,6 +63,7 @@ typedef struct Position {
     int64_t keys_at_us;
     const char *set;
     const char *log;
+    const char *ahead;
     const char *backfill;
     const char *cursor_type;
     bool parted; /* the read was cut into parts; those left are: */

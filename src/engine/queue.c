@@ -37,6 +37,7 @@ void queue_item_release(QueueItem *item)
     free(item->highest);
     free(item->lower);
     free(item->upper);
+    free(item->ahead);
     parts_free(item->parts);
     *item = (QueueItem){0};
 }

@@ -19,6 +19,7 @@ typedef struct QueueItem {
     bool opened;    /* the stream's read begins, over the range lower … upper (malloc'ed, or NULL) */
     char *lower, *upper;
     bool upper_inclusive;
+    char *ahead;    /* with opened: what the position keeps as `ahead` (malloc'ed), or NULL */
     PartSet *parts; /* the read is cut into these parts (taken) */
     int part;       /* 1 …: the part that batch, position and part_end are of; 0: the read is whole */
     bool part_end;

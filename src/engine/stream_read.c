@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/authority.h"
 #include "engine/cursor.h"
 
 #include <stdlib.h>
@@ -18,10 +19,10 @@ bool read_push(const StreamRead *read, QueueItem *item, Err *err)
     return err_set(err, ERR_STOPPED, "the run is ending");
 }
 
-bool source_session(Attempt *attempt, Session **session, Err *err)
+static bool open_session(Attempt *attempt, const ConnectorConfig *config, Session **session, Err *err)
 {
     OpenSpec spec = {
-        .config = &attempt->plan->source_config,
+        .config = config,
         .role = ROLE_SOURCE,
         .read_only = true,
         .application = attempt->application,
@@ -31,6 +32,17 @@ bool source_session(Attempt *attempt, Session **session, Err *err)
         .stop = &attempt->stop,
     };
     return attempt->plan->source_connector->ops->open(&spec, session, err);
+}
+
+bool source_session(Attempt *attempt, Session **session, Err *err)
+{
+    const PipelinePlan *plan = attempt->plan;
+    return open_session(attempt, plan->replica ? &plan->replica_config : &plan->source_config, session, err);
+}
+
+bool primary_session(Attempt *attempt, Session **session, Err *err)
+{
+    return open_session(attempt, &attempt->plan->source_config, session, err);
 }
 
 /* ---- a range ----------------------------------------------------------------------------------------------------- */
@@ -50,7 +62,7 @@ static bool decide_range(StreamRead *read, Err *err)
     Arena *arena = read->arena;
     spec->lower = cursor_lower(run->plan, position, arena);
     Bound bound = {0};
-    if (!read_source(read)->bound(read->session, spec, arena, &bound, err)) return false;
+    if (!authority_bound(read, &bound, err)) return false;
     spec->upper = bound.value;
     spec->upper_inclusive = bound.inclusive;
     read->nothing = bound.value == NULL;
@@ -153,7 +165,8 @@ static bool push_opened(const StreamRead *read, Err *err)
     QueueItem item = {.opened = true,
                       .lower = mem_strdup(read->spec.lower),
                       .upper = mem_strdup(read->spec.upper),
-                      .upper_inclusive = read->spec.upper_inclusive};
+                      .upper_inclusive = read->spec.upper_inclusive,
+                      .ahead = mem_strdup(read->ahead)};
     return read_push(read, &item, err);
 }
 

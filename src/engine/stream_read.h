@@ -5,8 +5,9 @@
 
 #include "engine/crew.h"
 
-/* A source session of the attempt's, closed by its owner. */
+/* A session for reading, of the source or its replica, and one of the source itself; closed by their owners. */
 bool source_session(Attempt *attempt, Session **session, Err *err);
+bool primary_session(Attempt *attempt, Session **session, Err *err);
 
 /* Reads the stream to its end, or until the crew is ending. */
 bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Err *err);

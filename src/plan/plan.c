@@ -58,6 +58,57 @@ static bool resolve_both(Draft *draft, Err *err)
     return true;
 }
 
+/* ---- a replica --------------------------------------------------------------------------------------------------- */
+
+static bool check_replica(Draft *draft, const char *identity)
+{
+    const PipelinePlan *plan = draft->plan;
+    if (strcmp(identity, plan->source_identity) == 0) return true;
+    draft_problem(draft,
+                  "spec.source.read.replica: connection \"%s\" is no copy of \"%s\": it is another server or database",
+                  plan->pipeline->replica, plan->pipeline->source);
+    return false;
+}
+
+static bool open_replica(Draft *draft, Err *err)
+{
+    PipelinePlan *plan = draft->plan;
+    const ConnectorOps *ops = plan->source_connector->ops;
+    OpenSpec spec = {.config = &plan->replica_config,
+                     .role = ROLE_SOURCE,
+                     .read_only = true,
+                     .application = "openetl",
+                     .stop = draft->input->stop};
+    Session *session = NULL;
+    const char *identity;
+    if (!ops->open(&spec, &session, err)) return false;
+    bool ok = ops->identity(session, draft->arena, &identity, err);
+    if (ok && check_replica(draft, identity))
+        draft_note(draft, "rows are read from %s; how far, the primary %s says", plan->pipeline->replica,
+                   plan->pipeline->source);
+    ops->close(session);
+    return ok;
+}
+
+/* The authority for how far a read may go stays the source's own connection. */
+static bool find_replica(Draft *draft, Err *err)
+{
+    PipelinePlan *plan = draft->plan;
+    const PipelineResource *pipeline = plan->pipeline;
+    const Connector *connector;
+    if (pipeline->replica == NULL) return true;
+    if (!resolve(draft, pipeline->replica, &pipeline->replica_place, "spec.source.read.replica", &connector,
+                 &plan->replica_config, err))
+        return false;
+    if (connector != plan->source_connector || connector->source->reached == NULL) {
+        draft_problem(draft, "spec.source.read.replica: connection \"%s\" is of %s, which is no replica of %s",
+                      pipeline->replica, connector->name, plan->source_connector->name);
+        return true;
+    }
+    plan->replica = true;
+    return open_replica(draft, err);
+}
+
 /* ---- one pipeline ------------------------------------------------------------------------------------------------ */
 
 static bool read_source(Draft *draft, Err *err)
@@ -116,7 +167,7 @@ static bool draft_make(Draft *draft, Err *err)
     PipelinePlan *plan = draft->plan;
     if (!resolve_both(draft, err)) return false;
     if (draft->problems.count > 0) return true;
-    if (!read_source(draft, err)) return false;
+    if (!read_source(draft, err) || !find_replica(draft, err)) return false;
     plan_streams(draft);
     set_scope(draft);
     target_limits(draft);

@@ -60,6 +60,8 @@ typedef struct PipelinePlan {
     const Connector *destination_connector;
     ConnectorConfig source_config; /* placeholders resolved; lives in the plan's arena; never printed */
     ConnectorConfig destination_config;
+    bool replica;                     /* rows are read from the connection of … */
+    ConnectorConfig replica_config;   /* likewise */
     const char *source_identity;      /* ConnectorOps.identity */
     const char *destination_identity; /* NULL: it was busy */
     CommitScope scope;                /* effective */
