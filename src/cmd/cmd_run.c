@@ -121,6 +121,7 @@ static bool engine_work(void *context, Err *err)
         .trigger = "manual",
         .wait_us = run->wait_us,
         .workspace = run->invocation->settings.workspace,
+        .spill_directory = command_spill_directory(run->invocation),
     };
     return engine_run(run->planning.state, &input, call->pipeline, &options, &call->run->stop, &call->progress,
                       &call->arena, &call->result, err);

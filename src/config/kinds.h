@@ -12,6 +12,9 @@ bool streams_read(const FieldSite *site, PipelineResource *pipeline, Err *err);
 /* `alerts:` of a pipeline; `alerts` has its defaults already. */
 bool alerts_read(const FieldSite *site, AlertsResource *alerts, Err *err);
 
+/* `deletes:` of a stream: a word, or a map; then whether it fits the stream's sync. */
+bool deletes_read(const FieldSite *site, StreamResource *stream, Err *err);
+bool deletes_check(const FieldSite *stream_site, const StreamResource *stream, Err *err);
 /* `onDrift:` of a pipeline or a stream. */
 bool drift_policy_read(const FieldSite *site, DriftPolicy *policy, Err *err);
 

@@ -58,10 +58,11 @@ typedef struct StreamResource {
     Guarantee require;
     bool has_collapse;
     bool collapse;
-    bool has_deletes;
-    DeleteMode deletes;    /* default soft */
     BaselineMode snapshot; /* cdc; default initial */
     DriftPolicy on_drift;
+    bool has_deletes;
+    DeleteMode deletes;          /* default soft */
+    int64_t reconcile_keys_us;   /* deletes.reconcile; 0: keys are not compared */
     int64_t chunk_rows;          /* read.chunkRows; 0: default */
     ReadOrder read_order;        /* read.order */
     int parallel;                /* read.parallel; 0: default */

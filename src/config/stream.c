@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 static const char *const SYNC_WORDS[] = {"full_refresh", "incremental", "compare", "cdc", NULL};
-static const char *const DELETE_WORDS[] = {"soft", "hard", "ignore", NULL};
 static const char *const BASELINE_WORDS[] = {"initial", "never", NULL};
 const char *const WRITE_WORDS[] = {"append", "merge", "overwrite", NULL};
 const char *const ORDER_WORDS[] = {"auto", "key", "physical", NULL};
@@ -100,6 +99,11 @@ static bool read_on_drift(const FieldSite *site, void *target, Err *err)
     return drift_policy_read(site, &((StreamResource *)target)->on_drift, err);
 }
 
+static bool read_deletes(const FieldSite *site, void *target, Err *err)
+{
+    return deletes_read(site, target, err);
+}
+
 static const FieldRule STREAM_FIELDS[] = {
     {.name = "name",
      .kind = FIELD_TEXT,
@@ -136,11 +140,7 @@ static const FieldRule STREAM_FIELDS[] = {
      .at = FIELD_AT(StreamResource, collapse),
      .also = FIELD_AT(StreamResource, has_collapse)},
     {.name = "read", .kind = FIELD_MAP, .table = &READ_TABLE},
-    {.name = "deletes",
-     .kind = FIELD_WORD,
-     .at = FIELD_AT(StreamResource, deletes),
-     .also = FIELD_AT(StreamResource, has_deletes),
-     .words = DELETE_WORDS},
+    {.name = "deletes", .kind = FIELD_OWN, .read = read_deletes},
     {.name = "snapshot", .kind = FIELD_WORD, .at = FIELD_AT(StreamResource, snapshot), .words = BASELINE_WORDS},
     {.name = "onDrift", .kind = FIELD_OWN, .read = read_on_drift},
     {.name = "checks", .kind = FIELD_LATER},
@@ -171,19 +171,14 @@ static bool check_cursor(const FieldSite *site, const StreamResource *stream, Er
     return true;
 }
 
-/* Settings of syncs that see changes or deletes, on a stream of another. */
 static bool check_changes(const FieldSite *site, const StreamResource *stream, Err *err)
 {
     SyncMode sync = stream->has_sync ? stream->sync : SYNC_FULL_REFRESH;
-    bool sees_deletes = sync == SYNC_CDC || sync == SYNC_COMPARE;
-    const NodeEntry *deletes = sees_deletes ? NULL : node_entry(site->node, "deletes");
     const NodeEntry *snapshot = sync == SYNC_CDC ? NULL : node_entry(site->node, "snapshot");
-    const NodeEntry *wrong = deletes != NULL ? deletes : snapshot;
-    if (wrong == NULL) return true;
-    FieldPath step = {site->path, wrong->key, 0};
-    config_error(err, &wrong->place, &step, "sync: %s has no %s", sync_name(sync), wrong->key);
-    err_fix(err, deletes != NULL ? "take it out: %s reads do not see deletes" : "take it out: it belongs to sync: cdc",
-            sync_name(sync));
+    if (snapshot == NULL) return true;
+    FieldPath step = {site->path, "snapshot", 0};
+    config_error(err, &snapshot->place, &step, "sync: %s has no snapshot", sync_name(sync));
+    err_fix(err, "take it out: it belongs to sync: cdc");
     return false;
 }
 
@@ -196,7 +191,7 @@ static bool read_stream(const FieldSite *site, StreamResource *stream, Err *err)
         return false;
     }
     return fields_read(&STREAM_TABLE, site, stream, err) && check_cursor(site, stream, err) &&
-           check_changes(site, stream, err);
+           check_changes(site, stream, err) && deletes_check(site, stream, err);
 }
 
 /* One stream under one of its names, for finding two with the same. */

@@ -313,7 +313,7 @@ void batch_free(Batch *batch)
     free(batch);
 }
 
-static void copy_value(Column *to, const Column *from, int64_t row)
+void column_append_copy(Column *to, const Column *from, int64_t row)
 {
     size_t length;
     if (column_is_unchanged(from, row)) {
@@ -325,7 +325,7 @@ static void copy_value(Column *to, const Column *from, int64_t row)
     } else if (from->type.id == TYPE_LIST) {
         const int32_t *offsets = column_offsets(from);
         for (int32_t i = offsets[row]; i < offsets[row + 1]; i++)
-            copy_value(to->child, from->child, i);
+            column_append_copy(to->child, from->child, i);
         column_end_list(to);
     } else if (type_has_offsets(from->type.id)) {
         const char *bytes = column_bytes(from, row, &length);
@@ -343,7 +343,7 @@ Batch *batch_select(Batch *batch, const int64_t *rows, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         RowOp op = batch->ops == NULL ? OP_READ : (RowOp)batch->ops[rows[i]];
         for (int j = 0; j < batch->schema->count; j++)
-            copy_value(&builder.columns[j], &batch->columns[j], rows[i]);
+            column_append_copy(&builder.columns[j], &batch->columns[j], rows[i]);
         builder_set_version(&builder, op, batch_seq(batch, rows[i]));
         builder_end_row(&builder);
     }

@@ -151,6 +151,8 @@ void builder_truncate(BatchBuilder *builder, int64_t rows);
 void column_append_null(Column *column);
 void column_append_bool(Column *column, bool value);
 void column_append_bytes(Column *column, const void *bytes, size_t length); /* utf8, json, binary */
+/* A value of a column of the same type. */
+void column_append_copy(Column *column, const Column *from, int64_t row);
 /* Starts nothing, ends a list value: call after the elements went to column->child. */
 void column_end_list(Column *column);
 void column_append_unchanged(Column *column); /* a NULL that stands for the value of before */

@@ -78,7 +78,7 @@ static void describe_streams(Attempt *attempt)
             .dedupe = run->start.repair != NULL ? attempt->plan->destination_connector->capabilities.dedupes
                                                 : on && plan->decision.dedupe,
             .collapse = on && plan->decision.collapse,
-            .with_ops = plan->sync == SYNC_CDC || plan->sync == SYNC_COMPARE,
+            .with_ops = stream_sees_deletes(plan),
             .deletes = plan->deletes,
             .layout = plan->layout,
             .resume = run->start.resuming,

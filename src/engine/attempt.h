@@ -59,6 +59,7 @@ struct Attempt {
     const Lease *lease;
     int64_t lease_ttl_us;
     int64_t wait_us;
+    const char *spill_directory; /* for what outgrows its memory */
     const char *application;     /* how sessions name themselves at the servers */
     const char *supersedes;      /* the run whose lease was taken over, or NULL */
     const StreamRepair *repairs; /* of the run's options */

@@ -42,6 +42,7 @@ typedef struct RunOptions {
      * RUN_WAIT_DEFAULT: not at all for the lease, ten minutes for a file, so that runs that share one take turns. */
     int64_t wait_us;
     const char *workspace;
+    const char *spill_directory; /* for what outgrows its memory */
     const StreamRepair *repairs; /* repair_count > 0: the run is a repair of these streams, and reads no other */
     int repair_count;
     const BackfillSpec *backfill; /* NULL: no backfill */

@@ -81,7 +81,8 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
 {
     Attempt *attempt = lane->attempt;
     int64_t rows = item->batch->rows;
-    uint64_t seq = batch_seq(item->batch, rows - 1).high;
+    /* What is found by comparing is older than all that a later read finds, also where the source's log stood still. */
+    uint64_t seq = batch_seq(item->batch, rows - 1).high + item->made;
     if (seq > run->position.seq) run->position.seq = seq;
     lane->staged_rows += rows;
     lane->staged_bytes += (int64_t)item->batch->bytes;
@@ -94,7 +95,7 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
         parts_free(run->parts);
         run->parts = NULL;
     }
-    if (!reads_apart(&run->start)) run->position.rows += rows;
+    if (!reads_apart(&run->start) && !item->made) run->position.rows += rows;
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;
     item->batch->synced_at_us = clock_wall_us();
@@ -119,8 +120,8 @@ static void take_mark(StreamRun *run, QueueItem *item)
 {
     /* The rows that a chunk replaces are deleted by the one commit that has all the new ones. */
     if (run->start.backfill != NULL && run->start.backfill->replaces) return;
-    /* A repair that is cut short is found to be by the next comparison; a chunk is read again. */
-    if (reads_apart(&run->start)) {
+    /* A repair or a comparison that is cut short is found to be by the next comparison; a chunk is read again. */
+    if (reads_apart(&run->start) || (item->made && item->at_mark)) {
         run->rows_since_mark = 0;
         run->moved = true;
         return;
@@ -175,13 +176,19 @@ static void complete_position(StreamRun *run)
     keep_texts(run, next);
 }
 
-static void take_end(StreamRun *run, const QueueItem *item)
+static void take_range_end(StreamRun *run)
 {
     complete_position(run);
     parts_free(run->parts);
     run->parts = NULL;
     run->rows_since_mark = 0;
     run->moved = true;
+}
+
+static void take_end(StreamRun *run, const QueueItem *item)
+{
+    take_range_end(run);
+    if (item->keys_at_us != 0) run->position.keys_at_us = item->keys_at_us;
     run->ended = true;
     run->finish = true;
     run->result->verified_empty = item->verified_empty;
@@ -209,6 +216,7 @@ static bool take_item(Lane *lane, QueueItem *item, Err *err)
     bool rows = item->batch != NULL; /* staging takes the batch */
     if (rows && !take_batch(lane, run, item, err)) return false;
     if (rows || item->part_end) take_mark(run, item);
+    if (item->range_end) take_range_end(run);
     if (item->end) take_end(run, item);
     return true;
 }

@@ -23,6 +23,10 @@ typedef struct QueueItem {
     PartSet *parts; /* the read is cut into these parts (taken) */
     int part;       /* 1 …: the part that batch, position and part_end are of; 0: the read is whole */
     bool part_end;
+    bool made;      /* batch: versions found by comparing, beside the read's range; at_mark: a comparison that is done
+                           * again leaves out what is committed */
+    bool range_end; /* the range was read to its end, and more of the stream is to come */
+    int64_t keys_at_us;   /* with end: keys were compared then, by the state store's clock; 0: they were not */
     bool end;             /* the read came to its end */
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */

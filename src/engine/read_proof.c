@@ -2,11 +2,11 @@
 
 enum { EMPTY_READS = 3 };
 
-static bool count_apart(StreamRead *read, int64_t *rows, Err *err)
+bool read_count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err)
 {
     Session *apart = NULL;
     if (!source_session(read->crew->attempt, &apart, err)) return false;
-    bool ok = read_source(read)->count(apart, &read->spec, rows, err);
+    bool ok = read_source(read)->count(apart, spec, rows, err);
     read->crew->attempt->plan->source_connector->ops->close(apart);
     return ok;
 }
@@ -26,7 +26,7 @@ bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
         if (!read->nothing && !read_once(read, err)) return false;
         if (read->stopped || atomic_load(&read->rows) > 0 || goes_on(read)) return true;
         int64_t counted = 0;
-        if (!count_apart(read, &counted, err)) return false;
+        if (!read_count_apart(read, &read->spec, &counted, err)) return false;
         if (counted == 0) {
             *verified_empty = true;
             return true;

@@ -78,6 +78,23 @@ static void keep_wanted(const StreamRepair *repair, Batch **batch)
     free(wanted);
 }
 
+static void count_rows(StreamRead *read, const Batch *batch)
+{
+    unsigned long long seq = batch_seq(batch, batch->rows - 1).high, seen = atomic_load(&read->seq);
+    while (seen < seq && !atomic_compare_exchange_weak(&read->seq, &seen, seq)) {
+    }
+    atomic_fetch_add(&read->run->progress->rows_read, batch->rows);
+    atomic_fetch_add(&read->run->progress->bytes, (long long)batch->bytes);
+}
+
+bool read_push_made(StreamRead *read, Batch *batch, bool at_mark, Err *err)
+{
+    batch->stream = read->run->dest_index;
+    count_rows(read, batch);
+    QueueItem item = {.batch = batch, .made = true, .at_mark = at_mark};
+    return read_push(read, &item, err);
+}
+
 static bool push_batch(RowFlow *flow, Batch **batch, Err *err)
 {
     StreamRead *read = flow->read;
@@ -87,8 +104,7 @@ static bool push_batch(RowFlow *flow, Batch **batch, Err *err)
     identity_assign(&flow->identity, taken);
     track_highest(read, taken);
     atomic_fetch_add(&read->rows, taken->rows);
-    atomic_fetch_add(&read->run->progress->rows_read, taken->rows);
-    atomic_fetch_add(&read->run->progress->bytes, (long long)taken->bytes);
+    count_rows(read, taken);
     buf_clear(&flow->position);
     bool at_mark = read_source(read)->mark(flow->reader, &flow->position);
     failpoint(after_read);

@@ -29,6 +29,7 @@ struct StreamRead {
     int64_t began_us;
     atomic_llong taken;   /* rows the source gave */
     atomic_llong rows;    /* of those, the ones that went into the queue */
+    atomic_ullong seq;    /* the highest high half of their sequences */
     pthread_mutex_t lock; /* of the highest cursor value, which all its feeds move */
     int cursor_column;
     bool has_highest;
@@ -54,13 +55,17 @@ void flow_init(RowFlow *flow, StreamRead *read, Reader *reader, Share *share);
 void flow_release(RowFlow *flow);
 /* Pushes what the reader has, to its end or its part's: *ended. */
 bool flow_run(RowFlow *flow, bool *ended, Err *err);
+/* A batch with its identities: versions that were found by comparing (QueueItem.made). Takes the batch. */
+bool read_push_made(StreamRead *read, Batch *batch, bool at_mark, Err *err);
 /* The highest cursor value of earlier reads counts on. */
 void read_start_highest(StreamRead *read);
 
 /* read_parts.c: opens the read and pushes all its rows, in parts where the source cuts it. */
 bool read_once(StreamRead *read, Err *err);
 
-/* read_proof.c: read_once until it gave rows or an independent count agrees that there are none. */
+/* read_proof.c: the rows of `spec`, counted in a session apart. */
+bool read_count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err);
+/* read_once until it gave rows or an independent count agrees that there are none. */
 bool read_verified(StreamRead *read, bool *verified_empty, Err *err);
 
 #endif

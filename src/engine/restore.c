@@ -113,6 +113,7 @@ static void start_incremental(const Saved *saved, StreamStart *start)
     start->position.watermark = before->watermark;
     start->position.highest = before->highest;
     start->position.ahead = before->ahead;
+    start->position.keys_at_us = before->keys_at_us;
 }
 
 static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Arena *arena)

@@ -232,6 +232,7 @@ static bool try_once(Run *run, int number, Err *err)
         .supersedes = run->superseded,
         .lease_ttl_us = run->lease_ttl_us,
         .wait_us = run->file_wait_us,
+        .spill_directory = run->options->spill_directory,
         .repairs = run->options->repairs,
         .repair_count = run->options->repair_count,
         .backfill = run->options->backfill == NULL ? NULL : &run->backfill,

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/authority.h"
 #include "engine/cursor.h"
+#include "engine/keys.h"
 
 #include <stdlib.h>
 
@@ -80,7 +81,8 @@ static bool count_nulls(StreamRead *read, int64_t *rows, Err *err)
 
 static bool read_range(StreamRead *read, QueueItem *end, Err *err)
 {
-    return read_verified(read, &end->verified_empty, err) && count_nulls(read, &end->null_cursors, err);
+    if (!read_verified(read, &end->verified_empty, err) || !count_nulls(read, &end->null_cursors, err)) return false;
+    return read->stopped || keys_reconcile(read, &end->keys_at_us, err);
 }
 
 static const ReadKind RANGE = {.decide = decide_range, .read = read_range};

@@ -12,24 +12,38 @@ enum { ROWS_TO_MEASURE = 1000, PART_OF_WINDOW = 10 };
 
 /* ---- what is missed ---------------------------------------------------------------------------------------------- */
 
+static const char *span(int64_t us, Arena *arena)
+{
+    char text[32];
+    duration_format(us >= 10000000 ? us - us % 1000000 : us - us % 1000, text, sizeof text);
+    return arena_strdup(arena, text);
+}
+
+static const char *deletes_missed(const StreamPlan *stream, const char *missed, Arena *arena)
+{
+    if (stream->reconcile_keys_us == 0) return missed;
+    return arena_printf(arena, "; deletes are seen when keys are compared, every %s",
+                        span(stream->reconcile_keys_us, arena));
+}
+
 static const char *cursor_misses(const StreamPlan *stream, const char *strategy, Arena *arena)
 {
     if (strcmp(strategy, "monotonic_id") == 0)
         return arena_printf(arena,
                             "its cursor %s is its key, which no update changes: it catches inserts only, and misses "
-                            "updates and deletes",
-                            stream->cursor);
+                            "updates%s",
+                            stream->cursor, deletes_missed(stream, " and deletes", arena));
     if (strcmp(strategy, "timestamp") == 0)
         return arena_printf(
             arena,
             "its cursor %s catches the updates that set it, if it is honest (openetl audit counts those "
-            "that do not), and misses deletes",
-            stream->cursor);
+            "that do not)%s",
+            stream->cursor, deletes_missed(stream, ", and misses deletes", arena));
     return arena_printf(
         arena,
         "its cursor %s catches updates only if it is a version counter that every write raises; if it is "
-        "an id that only grows, it catches inserts only. It misses deletes",
-        stream->cursor);
+        "an id that only grows, it catches inserts only%s",
+        stream->cursor, deletes_missed(stream, ". It misses deletes", arena));
 }
 
 static const char *cursor_strategy(const StreamPlan *stream)
@@ -53,6 +67,7 @@ Detection stream_detection(const StreamPlan *stream, Arena *arena)
         .updates = strcmp(strategy, "monotonic_id") == 0 ? "no"
                    : strcmp(strategy, "timestamp") == 0  ? "if_honest"
                                                          : "if_version_counter",
+        .deletes = stream->reconcile_keys_us > 0,
         .misses = cursor_misses(stream, strategy, arena),
     };
 }
@@ -96,13 +111,6 @@ static const ReadRecord *measure_of(const Draft *draft, const StreamPlan *stream
         if (is_of(draft, stream, read) && tells && (best == NULL || read->rows > best->rows)) best = read;
     }
     return best;
-}
-
-static const char *span(int64_t us, Arena *arena)
-{
-    char text[32];
-    duration_format(us >= 10000000 ? us - us % 1000000 : us - us % 1000, text, sizeof text);
-    return arena_strdup(arena, text);
 }
 
 /* ---- full against incremental ------------------------------------------------------------------------------------ */

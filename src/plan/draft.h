@@ -38,6 +38,8 @@ void stream_decide(Draft *draft, StreamPlan *stream);
 /* cdc.c: what holds for streams that are read from the log, whatever the guarantee; then for all of them together. */
 void cdc_decide(Draft *draft, StreamPlan *stream);
 void cdc_pipeline(Draft *draft);
+/* deletes.c: whether deletes can be found by comparing keys, and written as asked. */
+void stream_deletes(Draft *draft, const StreamPlan *stream);
 /* advice.c: notes on what the stream's way of finding changes misses, and whether a full refresh fits its window. */
 void stream_advise(Draft *draft, const StreamPlan *stream);
 /* target.c: names and limits of the destination; then its tables as they are (opens it, read-only). */

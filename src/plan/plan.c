@@ -148,6 +148,7 @@ static void plan_streams(Draft *draft)
         if (plan->streams[i].source == NULL) continue;
         stream_columns(draft, &plan->streams[i]);
         stream_decide(draft, &plan->streams[i]);
+        stream_deletes(draft, &plan->streams[i]);
         stream_advise(draft, &plan->streams[i]);
     }
     cdc_pipeline(draft);

@@ -38,14 +38,21 @@ typedef struct StreamPlan {
     int64_t chunk_rows;       /* rows a statement at most; 0: as the source sees fit */
     int64_t max_statement_us; /* no statement at the source runs longer, as far as it can be cut */
     int64_t max_rows_per_second;
-    Layout layout;        /* cdc: where its changes go; otherwise direct */
-    DeleteMode deletes;   /* merge, of streams that see deletes */
-    bool baseline;        /* cdc: the table is read before its changes (snapshot: initial) */
-    DriftPolicy on_drift; /* the stream's words over the pipeline's */
-    DriftChange *drift;   /* where source, stream and table differ, also where nothing follows from it */
+    Layout layout;             /* cdc: where its changes go; otherwise direct */
+    DeleteMode deletes;        /* merge, of streams that see deletes: what one does at the destination */
+    int64_t reconcile_keys_us; /* incremental: how often keys are compared, so that deletes are seen; 0: never */
+    bool baseline;             /* cdc: the table is read before its changes (snapshot: initial) */
+    DriftPolicy on_drift;      /* the stream's words over the pipeline's */
+    DriftChange *drift;        /* where source, stream and table differ, also where nothing follows from it */
     int drift_count;
     const char *target; /* the table as messages name it: "shop.orders" */
 } StreamPlan;
+
+/* Whether its rows come with what happened to them: _openetl_op, tombstones. */
+static inline bool stream_sees_deletes(const StreamPlan *stream)
+{
+    return stream->sync == SYNC_CDC || stream->sync == SYNC_COMPARE || stream->reconcile_keys_us > 0;
+}
 
 typedef struct ResourceChange {
     const Resource *resource;

@@ -87,6 +87,7 @@ static StreamPlan *add_stream(Draft *draft, const StreamResource *given, const c
         .order = given->read_order != READ_ORDER_AUTO ? given->read_order : pipeline->read_order,
         .max_statement_us = given->max_statement_us > 0 ? given->max_statement_us : pipeline->max_statement_us,
         .max_rows_per_second = given->max_rows_per_second,
+        .reconcile_keys_us = given->reconcile_keys_us,
         .parallel = given->parallel > 0      ? given->parallel
                     : pipeline->parallel > 0 ? pipeline->parallel
                                              : job_size_readers(pipeline->size),

@@ -1,7 +1,7 @@
+#include "engine/stored.h"
 #include "tasks/reconcile_stream.h"
 
 #include <stdarg.h>
-#include <strings.h>
 
 enum { COMMITS_FIRST = 1000, COMMITS_MOST = 256000 };
 
@@ -98,59 +98,21 @@ static bool load_before(Comparison *comparison, Err *err)
 
 /* ---- the destination's table ------------------------------------------------------------------------------------- */
 
-static const CatalogTable *choose_table(const Catalog *catalog, const char *namespace_, const char *name)
-{
-    const CatalogTable *plain = NULL;
-    for (int i = 0; i < catalog->count; i++) {
-        const CatalogTable *table = &catalog->tables[i];
-        if (strcasecmp(table->name, name) != 0) continue;
-        if (table->schema == NULL) plain = table;
-        if (table->schema != NULL && namespace_ != NULL && strcasecmp(table->schema, namespace_) == 0) return table;
-    }
-    return plain;
-}
-
-/* The room's own look says whether the table is there; its catalog then says how to read it. */
 static bool find_table(Comparison *comparison, Err *err)
 {
-    const PipelinePlan *plan = comparison->plan;
-    const StreamPlan *stream = comparison->stream;
-    const char *namespace_ = plan->pipeline->namespace_;
-    DestStream target = {.stream = stream->name,
-                         .namespace_ = namespace_,
-                         .table = stream->table,
-                         .schema = &stream->schema,
-                         .write = stream->write};
-    DestTable seen = {0};
-    if (!plan->destination_connector->destination->inspect(comparison->destination, &target, comparison->arena, &seen,
-                                                           err))
+    if (!stored_table(comparison->plan, comparison->stream, comparison->destination, comparison->arena,
+                      &comparison->table, err))
         return false;
-    if (!seen.exists) {
-        comparison_note(comparison, "table %s is not at the destination", stream->table);
-        return true;
-    }
-    const char *names[] = {
-        stream->table, arena_printf(comparison->arena, "%s.%s", namespace_ == NULL ? "" : namespace_, stream->table)};
-    Catalog catalog = {0};
-    if (!plan->destination_connector->ops->discover(comparison->destination, names, 2, comparison->arena, &catalog,
-                                                    err))
-        return false;
-    comparison->table = choose_table(&catalog, namespace_, stream->table);
-    if (comparison->table != NULL) return true;
-    return err_set(err, ERR_DEST_SCHEMA, "table %s is at the destination and cannot be read", stream->table);
+    if (comparison->table == NULL)
+        comparison_note(comparison, "table %s is not at the destination", comparison->stream->table);
+    return true;
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-static const CatalogColumn *stored_column(const Comparison *comparison, const char *name)
+static const CatalogColumn *column_there(const Comparison *comparison, const char *name)
 {
-    const CatalogTable *table = comparison->table;
-    bool fold = comparison->plan->destination_connector->capabilities.fold_case;
-    for (int i = 0; table != NULL && i < table->column_count; i++) {
-        const char *column = table->columns[i].name;
-        if (fold ? strcasecmp(column, name) == 0 : strcmp(column, name) == 0) return &table->columns[i];
-    }
-    return NULL;
+    return comparison->table == NULL ? NULL : stored_column(comparison->plan, comparison->table, name);
 }
 
 static void add_field(Schema *schema, const char *name, Type type)
@@ -174,7 +136,7 @@ static bool pair_columns(Comparison *comparison, Err *err)
     comparison->stored.fields = arena_array(comparison->arena, Field, room);
     for (int i = 0; i < stream->schema.count; i++) {
         const Field *field = &stream->schema.fields[i];
-        const CatalogColumn *stored = stored_column(comparison, field->name);
+        const CatalogColumn *stored = column_there(comparison, field->name);
         if (stored == NULL && comparison->table != NULL && is_key(stream, field->name))
             return err_set(err, ERR_DEST_SCHEMA, "table %s has no column \"%s\", which is in the stream's key",
                            stream->table, field->name);
@@ -191,7 +153,7 @@ static bool pair_columns(Comparison *comparison, Err *err)
 
 static int own_column(Comparison *comparison, const char *name, TypeId type)
 {
-    const CatalogColumn *stored = stored_column(comparison, name);
+    const CatalogColumn *stored = column_there(comparison, name);
     if (stored == NULL || stored->type.id != type) return -1;
     add_field(&comparison->stored, stored->name, stored->type);
     return comparison->stored.count - 1;

@@ -46,8 +46,11 @@ bool reconcile_repair(const ReconcileSpec *spec, const ReconcileResult *found, A
 {
     Wanted *wanted = arena_array(arena, Wanted, found->stream_count + 1);
     StreamRepair *repairs = arena_array(arena, StreamRepair, found->stream_count + 1);
-    RunOptions options = {
-        .trigger = "manual", .wait_us = RUN_WAIT_DEFAULT, .workspace = spec->input->workspace, .repairs = repairs};
+    RunOptions options = {.trigger = "manual",
+                          .wait_us = RUN_WAIT_DEFAULT,
+                          .workspace = spec->input->workspace,
+                          .spill_directory = spec->spill_directory,
+                          .repairs = repairs};
     for (int i = 0; i < found->stream_count; i++) {
         if (found->streams[i].repair == NULL) continue;
         Wanted *stream = &wanted[options.repair_count];

@@ -1,6 +1,7 @@
 #include "tasks/reconcile_stream.h"
 
 #include "data/value.h"
+#include "engine/stored.h"
 
 #include <stdlib.h>
 
@@ -71,31 +72,6 @@ static ReadSpec read_spec(const Comparison *comparison, ScanSide side)
 
 /* ---- a row at the destination ------------------------------------------------------------------------------------ */
 
-static bool is_true(const Batch *batch, int column, int64_t row)
-{
-    return column >= 0 && !column_is_null(&batch->columns[column], row) && column_bool(&batch->columns[column], row);
-}
-
-static bool is_delete(const Batch *batch, int column, int64_t row)
-{
-    static const char DELETE[] = "delete";
-    if (column < 0 || column_is_null(&batch->columns[column], row)) return false;
-    size_t length;
-    const char *text = column_bytes(&batch->columns[column], row, &length);
-    return length == sizeof DELETE - 1 && memcmp(text, DELETE, length) == 0;
-}
-
-/* A row that someone else put there has none: it is older than any of ours. */
-static Seq stored_seq(const Batch *batch, int column, int64_t row)
-{
-    Seq seq = {0};
-    if (column < 0 || column_is_null(&batch->columns[column], row)) return seq;
-    size_t length;
-    const char *text = column_bytes(&batch->columns[column], row, &length);
-    if (!seq_parse(text, length, &seq)) seq = (Seq){0};
-    return seq;
-}
-
 /* Rows that are not ours (no seq) belong to every generation: what is in the table without a cause is to be shown. */
 static bool is_old(const Comparison *comparison, const Batch *batch, int64_t row, Seq seq)
 {
@@ -113,7 +89,7 @@ static bool as_stored(const Comparison *comparison, const Batch *batch, int64_t 
     const OwnColumns *own = &comparison->own;
     print->seq = stored_seq(batch, own->seq, row);
     if (is_old(comparison, batch, row, print->seq)) return false;
-    if (is_true(batch, own->deleted, row) || is_delete(batch, own->op, row)) print->row = FINGERPRINT_GONE;
+    if (stored_gone(batch, own->deleted, own->op, row)) print->row = FINGERPRINT_GONE;
     return true;
 }
 

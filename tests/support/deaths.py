@@ -26,7 +26,12 @@ DEATHS = [
 ]
 
 # Failpoints that only some runs pass, and the tests that kill there.
-ELSEWHERE = {"after_part": "tests/crash/test_parallel.py", "before_second_look": "tests/cli/test_reconcile.py (stops there)"}
+ELSEWHERE = {
+    "after_part": "tests/crash/test_parallel.py",
+    "before_keys": "tests/crash/test_deletes.py",
+    "after_keys": "tests/crash/test_deletes.py",
+    "before_second_look": "tests/cli/test_reconcile.py (stops there)",
+}
 
 
 def die(world, death):

@@ -266,8 +266,6 @@ static void not_available_yet(void **state)
 {
     (void)state;
     static const Case CASES[] = {
-        {PIPELINE STREAM "        deletes: soft\n", S0 "deletes: sync: full_refresh has no deletes",
-         "take it out: full_refresh reads do not see deletes"},
         {PIPELINE STREAM "        snapshot: never\n", S0 "snapshot: sync: full_refresh has no snapshot",
          "take it out: it belongs to sync: cdc"},
         {PIPELINE STREAM "        onDrift: { added: keep }\n",
@@ -399,6 +397,16 @@ static void rules_between_fields(void **state)
         {PIPELINE STREAM "        overlap: 10m\n        sync: full_refresh\n",
          S0 "overlap: only sync: incremental has an overlap, and this stream's sync is full_refresh",
          "add sync: incremental, or take overlap out"},
+        {PIPELINE STREAM "        deletes: soft\n", S0 "deletes: a full refresh does not see single deletes",
+         "take it out: write: overwrite drops what is gone from the source"},
+        {PIPELINE STREAM "        deletes: soft\n        sync: incremental\n        cursor: c\n",
+         S0 "deletes: an incremental read does not see deletes",
+         "write deletes: { reconcile: 24h }, which compares keys that often"},
+        {PIPELINE STREAM "        deletes: { as: hard }\n        sync: incremental\n        cursor: c\n",
+         "f.yaml:9:18: spec.source.streams[0].deletes.reconcile: a required field is missing", NULL},
+        {PIPELINE STREAM "        deletes: { reconcile: 1h, as: ignore }\n        sync: incremental\n        cursor: c\n",
+         "f.yaml:9:39: spec.source.streams[0].deletes.as: expected soft or hard, found the text \"ignore\"",
+         "write one of: soft, hard"},
         {PIPELINE STREAM "      - name: customers\n      - name: orders\n",
          "f.yaml:10:15: spec.source.streams[2].name: the stream name \"orders\" is taken by streams[0] (f.yaml:8:9)",
          "list each stream once"},
