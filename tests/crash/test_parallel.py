@@ -100,12 +100,14 @@ def test_seq_is_unique_over_parts_and_attempts(world):
     assert w.destination.query("select count(distinct _openetl_seq) from shop.orders") == [(ROWS,)]
 
 
+@pytest.mark.parametrize("passage", [1, 2])
 @pytest.mark.parametrize("split", [KEY, PAGES])
-def test_one_snapshot(world, split):
-    """Changes that come while the parts are read are not seen by any of them."""
+def test_one_snapshot(world, split, passage):
+    """Changes that come while the parts are read are not seen by any of them: neither by the readers of then, nor by those that
+    join after it, as with the first batch they do."""
     w = parallel_world(world, "duckdb", split)
     before = w.source.orders()
-    run = w.start(env={"OPENETL_FAILPOINT": "after_read:2:stop"})
+    run = w.start(env={"OPENETL_FAILPOINT": f"after_read:{passage}:stop"})
     try:
         wait_for(lambda: _stopped(run.pid))
         with w.source.connect() as db:
