@@ -42,6 +42,8 @@ void cdc_pipeline(Draft *draft);
 void stream_deletes(Draft *draft, const StreamPlan *stream);
 /* advice.c: notes on what the stream's way of finding changes misses, and whether a full refresh fits its window. */
 void stream_advise(Draft *draft, const StreamPlan *stream);
+/* splits.c: notes on how large tables are cut for several readers. */
+bool splits_note(Draft *draft, Session *source, Err *err);
 /* target.c: names and limits of the destination; then its tables as they are (opens it, read-only). */
 void target_limits(Draft *draft);
 bool target_tables(Draft *draft, Err *err);

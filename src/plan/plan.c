@@ -111,6 +111,19 @@ static bool find_replica(Draft *draft, Err *err)
 
 /* ---- one pipeline ------------------------------------------------------------------------------------------------ */
 
+static void plan_streams(Draft *draft)
+{
+    PipelinePlan *plan = draft->plan;
+    for (int i = 0; i < plan->stream_count; i++) {
+        if (plan->streams[i].source == NULL) continue;
+        stream_columns(draft, &plan->streams[i]);
+        stream_decide(draft, &plan->streams[i]);
+        stream_deletes(draft, &plan->streams[i]);
+        stream_advise(draft, &plan->streams[i]);
+    }
+    cdc_pipeline(draft);
+}
+
 static bool read_source(Draft *draft, Err *err)
 {
     PipelinePlan *plan = draft->plan;
@@ -126,6 +139,8 @@ static bool read_source(Draft *draft, Err *err)
     Session *session = NULL;
     if (!ops->open(&spec, &session, err)) return false;
     bool ok = ops->identity(session, draft->arena, &plan->source_identity, err) && streams_expand(draft, session, err);
+    if (ok) plan_streams(draft);
+    ok = ok && splits_note(draft, session, err);
     ops->close(session);
     return ok;
 }
@@ -139,19 +154,6 @@ static void set_scope(Draft *draft)
     if (can || !plan->pipeline->has_commit_scope || plan->pipeline->commit_scope != SCOPE_PIPELINE) return;
     draft_problem(draft, "spec.delivery.commit.scope: %s commits each stream by itself, so scope is stream",
                   connector->name);
-}
-
-static void plan_streams(Draft *draft)
-{
-    PipelinePlan *plan = draft->plan;
-    for (int i = 0; i < plan->stream_count; i++) {
-        if (plan->streams[i].source == NULL) continue;
-        stream_columns(draft, &plan->streams[i]);
-        stream_decide(draft, &plan->streams[i]);
-        stream_deletes(draft, &plan->streams[i]);
-        stream_advise(draft, &plan->streams[i]);
-    }
-    cdc_pipeline(draft);
 }
 
 /* A pipeline that was applied before and now differs. */
@@ -169,7 +171,6 @@ static bool draft_make(Draft *draft, Err *err)
     if (!resolve_both(draft, err)) return false;
     if (draft->problems.count > 0) return true;
     if (!read_source(draft, err) || !find_replica(draft, err)) return false;
-    plan_streams(draft);
     set_scope(draft);
     target_limits(draft);
     if (!target_tables(draft, err)) return false;

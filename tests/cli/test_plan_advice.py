@@ -52,3 +52,35 @@ def test_an_id_is_said_at_once(run, tmp_path):
     (tmp_path / "shop.yaml").write_text(shop.RESOURCES.replace("cursor: updated_at", "cursor: id"))
     assert "orders: its cursor id is its key, which no update changes: it catches inserts only, and misses updates and deletes" in plan(run)
     assert detections(run)["orders"]["updates"] == "no"
+
+
+SKEWED = """\
+apiVersion: openetl.io/v1alpha1
+kind: Connection
+metadata: { name: shop-db }
+spec: { connector: postgres, config: { url: "URL" } }
+---
+apiVersion: openetl.io/v1alpha1
+kind: Connection
+metadata: { name: warehouse }
+spec: { connector: duckdb, config: { path: w.duckdb } }
+---
+apiVersion: openetl.io/v1alpha1
+kind: Pipeline
+metadata: { name: p }
+spec:
+  source: { ref: shop-db, streams: [{ name: orders }, { name: even }] }
+  destination: { ref: warehouse, namespace: shop }
+"""
+
+
+def test_a_skewed_chunk_key_is_said(pg, pg_db, run, write):
+    with pg.connect(pg_db.rsplit("/", 1)[1]) as db:
+        for table, customer in ("orders", "least(i, 24001)"), ("even", "i / 10"):
+            db.execute(f"create table {table} (customer_id int, id int, primary key (customer_id, id))")
+            db.execute(f"insert into {table} select {customer}, i from generate_series(1, 120000) i")
+            db.execute(f"analyze {table}")
+    write("p.yaml", SKEWED.replace("URL", pg_db))
+    shown = run("plan", "-f", "p.yaml", env={"OPENETL_SPLIT": "1"}).ok().stdout
+    assert "orders: customer_id is skewed: 80 % of the rows have 24001; the read is split by customer_id and id" in shown
+    assert "even: customer_id" not in shown

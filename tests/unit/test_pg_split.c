@@ -57,6 +57,10 @@ static void key_ranges(void **state)
     assert_string_equal(condition(&slice), "\nAND \"t\".\"id\" >= '20'::bigint");
     assert_true(parse("{\"v\":1,\"slice\":\"key\",\"by\":[\"id\",\"n\"]}", &slice, &err));
     assert_string_equal(condition(&slice), "");
+    assert_true(parse("{\"v\":2,\"slice\":\"key\",\"by\":[\"id\",\"n\"],\"after\":\"7\",\"to\":\"9\"}", &slice, &err));
+    assert_string_equal(condition(&slice), "\nAND \"t\".\"id\" > '7'::bigint\nAND \"t\".\"id\" < '9'::bigint");
+    assert_true(parse("{\"v\":2,\"slice\":\"key\",\"by\":[\"id\",\"n\"],\"is\":\"7\",\"from\":\"5\"}", &slice, &err));
+    assert_string_equal(condition(&slice), "\nAND \"t\".\"id\" = '7'::bigint\nAND \"t\".\"n\" >= '5'::integer");
 }
 
 static void slices_of_another_kind_are_refused(void **state)
@@ -67,6 +71,8 @@ static void slices_of_another_kind_are_refused(void **state)
                                "{}",
                                "{\"v\":2,\"slice\":\"blocks\",\"from\":0,\"to\":1}",
                                "{\"v\":1,\"slice\":\"rows\"}",
+                               "{\"v\":1,\"slice\":\"key\",\"by\":[\"id\",\"n\"],\"is\":\"1\"}",
+                               "{\"v\":2,\"slice\":\"key\",\"by\":[\"id\",\"n\"],\"to\":\"1\"}",
                                "{\"v\":1,\"slice\":\"key\",\"by\":[\"id\"]}",
                                "{\"v\":1,\"slice\":\"key\",\"by\":[\"n\",\"id\"]}",
                                "{\"v\":1,\"slice\":\"key\"}"};

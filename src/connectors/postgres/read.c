@@ -41,11 +41,10 @@ static bool order_indexed(PgReader *reader, bool *indexed, Err *err)
 static bool plan_statements(PgReader *reader, Err *err)
 {
     const ReadSpec *spec = reader->spec;
-    bool indexed;
-    if (!order_indexed(reader, &indexed, err)) return false;
-    if (indexed && spec->chunk_rows > 0)
+    if (!order_indexed(reader, &reader->indexed, err)) return false;
+    if (reader->indexed && spec->chunk_rows > 0)
         reader->statement_limit = spec->chunk_rows;
-    else if (indexed)
+    else if (reader->indexed)
         reader->statement_limit = first_rows(spec, &reader->table, &reader->size);
     return true;
 }
@@ -124,7 +123,8 @@ static bool pg_read_split(Reader *reader, int readers, Arena *arena, ReadSplit *
     *split = (ReadSplit){0};
     if (readers > 0) {
         if (pg->phase_count > 1 || pg->phase > 0 || pg->after.phase != NULL) return true;
-        if (!split_plan(pg->session, pg->spec, &pg->table, &pg->size, &pg->phases[0], readers, arena, split, err))
+        if (!split_plan(pg->session, pg->spec, &pg->table, &pg->size, &pg->phases[0], pg->indexed, readers, arena,
+                        split, err))
             return false;
         if (split->count == 0) return true;
     }
@@ -261,6 +261,7 @@ const SourceOps pg_source_ops = {
     .read_join = pg_read_join,
     .read_part = pg_read_part,
     .read_rows = pg_read_rows,
+    .split_note = pg_split_note,
     .moment = pg_moment,
     .reached = pg_reached,
     .count = pg_count,

@@ -51,6 +51,7 @@ typedef struct PgReader {
     uint64_t rows_given; /* with the part's number on top: the low half of _openetl_seq */
     /* the running statement, and the next one's size */
     int64_t statement_limit; /* rows a statement; 0: all */
+    bool indexed;            /* an index gives the order */
     bool sorts_ties;         /* the index has the cursor alone: each statement sorts the ties it begins in */
     int64_t statement_rows;  /* decoder.rows when it began */
     int64_t statement_began_us;
