@@ -303,7 +303,8 @@ typedef struct ApplyCounts {
     int64_t staged;
     int64_t inserted;
     int64_t updated; /* merge: an existing row was replaced, or a version was superseded in the epoch or at the table */
-    int64_t skipped; /* dedupe and collapse; merge: deletes that are ignored */
+    int64_t skipped; /* dedupe and collapse; merge: deletes that are ignored; changes that a newer whole row holds */
+    int64_t keys;    /* compact: distinct keys among the changes */
 } ApplyCounts;
 
 /* What rooms that merge changes share (changes.c); the rules are in docs/internals/changes.md. */

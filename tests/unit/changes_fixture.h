@@ -40,6 +40,7 @@ typedef struct World {
     ApplyCounts counts;
     DestStream stream;
     int64_t epoch, staged;
+    bool narrow; /* ids are int32 */
 } World;
 
 #define MUST(world, call)                                                                                              \
@@ -144,7 +145,7 @@ static inline void put_value(Column *column, const char *text)
 
 /* "1 insert 5 a x;~ truncate 7 ~ ~": key, operation, seq, name, note; ~ is NULL, = was not sent. A seq of "5+1" has the low
  * half 1. */
-static inline Batch *batch_of(const Schema *schema, const char *text)
+static inline Batch *batch_of(const Schema *schema, bool narrow, const char *text)
 {
     BatchBuilder builder;
     char row[256], op[16], seq[16], values[8][64];
@@ -157,6 +158,8 @@ static inline Batch *batch_of(const Schema *schema, const char *text)
         if (read != schema->count + 2) fail_msg("\"%s\" is no row", row);
         if (values[0][0] == '~')
             column_append_null(&builder.columns[0]);
+        else if (narrow)
+            column_append_i32(&builder.columns[0], (int32_t)strtol(values[0], NULL, 10));
         else
             column_append_i64(&builder.columns[0], strtoll(values[0], NULL, 10));
         for (int i = 1; i < schema->count; i++)
@@ -198,7 +201,7 @@ static inline bool prepare(World *world)
 static inline bool stage(World *world, const char *rows)
 {
     if (world->session == NULL) MUST(world, prepare(world));
-    Batch *batch = batch_of(world->stream.schema, rows);
+    Batch *batch = batch_of(world->stream.schema, world->narrow, rows);
     world->staged += batch->rows;
     bool ok = world->ops->stage(world->session, &batch, &world->err);
     assert_null(batch);
@@ -236,7 +239,9 @@ static inline bool apply(World *world, const char *rows)
 static inline bool compact(World *world)
 {
     begin(world);
-    return world->ops->compact(world->session, &world->stream, &world->counts, &world->err);
+    bool ok = world->ops->compact(world->session, &world->stream, &world->counts, &world->err);
+    close_session(world); /* it was not prepared */
+    return ok;
 }
 
 static inline void counts_are(const World *world, int64_t inserted, int64_t updated, int64_t skipped)

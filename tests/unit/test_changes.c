@@ -396,12 +396,161 @@ static void test_append_dedupe(void **state)
     each_engine(state, append_dedupe);
 }
 
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
+
+#define LIVE       "select id, name, note from shop.t where not _openetl_deleted order by id"
+#define HAS_BUFFER "select count(*) from information_schema.tables where table_name = 't__changes'"
+
+static void base_buffer(World *world)
+{
+    world->stream.layout = LAYOUT_BASE_BUFFER;
+    MUST(world, prepare(world));
+    MUST(world, compact(world));
+    counts_are(world, 0, 0, 0);
+    MUST(world, apply(world, "1 read 1 a x;2 read 1 b y;3 read 1 c z"));
+    counts_are(world, 3, 0, 0);
+    IS(world, HAS_BUFFER, "0");
+    MUST(world, apply(world, "1 update 5 a2 =;2 delete 6 ~ ~;1 update 7 = x3"));
+    counts_are(world, 3, 0, 0);
+    /* a baseline that goes on in a later snapshot, beside changes it holds and does not hold */
+    MUST(world, apply(world, "4 read 9 d w;5 read 9 e v;4 update 5 d0 =;5 update 10 e2 =;1 update 11 = x4"));
+    counts_are(world, 4, 0, 1);
+    /* the base does not move until it is compacted */
+    IS(world, LIVE, "1 a x;2 b y;3 c z;4 d w;5 e v");
+    IS(world, "select id, name, note, _openetl_op, substr(_openetl_seq, 15, 2) from shop.t__changes order by 5",
+       "1 a2 x update 05;2 ~ ~ delete 06;1 a2 x3 update 07;5 e2 v update 0A;1 a2 x4 update 0B");
+    MUST(world, compact(world));
+    assert_int_equal(world->counts.staged, 5);
+    assert_int_equal(world->counts.keys, 3);
+    counts_are(world, 0, 5, 0);
+    IS(world, SHOW, "1 a2 x4 update 0 0B;2 b y delete 1 06;3 c z read 0 01;4 d w read 0 09;5 e2 v update 0 0A");
+    IS(world, HAS_BUFFER, "0");
+    MUST(world, compact(world));
+    assert_int_equal(world->counts.staged, 0);
+    MUST(world, prepare(world));
+    IS(world, HAS_BUFFER, "0");
+    MUST(world, apply(world, "~ truncate 12 ~ ~;6 insert 13 f u"));
+    MUST(world, compact(world));
+    IS(world, LIVE, "6 f u");
+}
+static void test_base_buffer(void **state)
+{
+    each_engine(state, base_buffer);
+}
+
+static void log_view(World *world)
+{
+    world->stream.layout = LAYOUT_LOG_VIEW;
+    MUST(world, prepare(world));
+    IS(world, LIVE, "");
+    MUST(world, apply(world, "1 read 1 a x;2 read 1 b y;3 read 1 c z"));
+    MUST(world, apply(world, "1 update 5 a2 =;2 delete 6 ~ ~;1 update 7 = x3;2 insert 8 b2 ~"));
+    counts_are(world, 4, 0, 0);
+    IS(world, LIVE, "1 a2 x3;2 b2 ~;3 c z");
+    MUST(world, apply(world, "4 read 9 d w;4 update 5 d0 =;2 delete 9 ~ ~;3 delete 9 ~ ~;3 insert 9 c2 z"));
+    counts_are(world, 4, 0, 1);
+    IS(world, LIVE, "1 a2 x3;3 c2 z;4 d w");
+    MUST(world, apply(world, "1 insert 12 a3 =;~ truncate 11 ~ ~;4 update 10 d2 ="));
+    IS(world, LIVE, "1 a3 x3");
+    IS(world, "select count(*), count(id), count(note) from shop.t__changes", "14 13 9");
+    if (apply(world, "9 update 13 n =")) fail_msg("applied");
+    assert_non_null(strstr(world->err.fix, "REPLICA IDENTITY FULL"));
+    MUST(world, prepare(world));
+    assert_int_equal(world->result.said_count, 0);
+    DestTable table;
+    MUST(world, world->ops->inspect(world->session, &world->stream, &world->arena, &table, &world->err));
+    assert_true(table.exists && !table.is_view && table.has_op && table.column_count == 3);
+    /* deletes: ignore makes another view of the same changes */
+    world->stream.deletes = DELETES_IGNORE;
+    MUST(world, prepare(world));
+    IS(world, LIVE, "1 a3 x3;2 b2 ~;3 c2 z;4 d2 w");
+}
+static void test_log_view(void **state)
+{
+    each_engine(state, log_view);
+}
+
+/* Columns that come and widen: in base, changes and view. */
+static Field WIDE_FIELDS[] = {{"id", {.id = TYPE_INT64}, false},
+                              {"name", {.id = TYPE_UTF8}, true},
+                              {"note", {.id = TYPE_UTF8}, true},
+                              {"extra", {.id = TYPE_UTF8}, true}};
+static const Schema WIDE = {WIDE_FIELDS, 4};
+static Field NARROW_FIELDS[] = {
+    {"id", {.id = TYPE_INT32}, false}, {"name", {.id = TYPE_UTF8}, true}, {"note", {.id = TYPE_UTF8}, true}};
+static const Schema NARROW = {NARROW_FIELDS, 3};
+
+static void drift(World *world, Layout layout)
+{
+    world->stream.layout = layout;
+    world->stream.schema = &NARROW;
+    MUST(world, prepare(world));
+    world->narrow = true;
+    MUST(world, apply(world, "1 read 1 a x;2 read 1 b y"));
+    MUST(world, apply(world, "1 update 2 a2 ="));
+    world->narrow = false;
+    world->stream.schema = &WIDE;
+    MUST(world, prepare(world));
+    assert_true(world->result.said_count >= 2);
+    MUST(world, apply(world, "1 update 3 = x2 new;3 insert 4 c z =1"));
+    MUST(world, prepare(world));
+    assert_int_equal(world->result.said_count, 0);
+    if (layout == LAYOUT_BASE_BUFFER) MUST(world, compact(world));
+    IS(world, "select id, name, note, extra from shop.t where not _openetl_deleted order by id",
+       "1 a2 x2 new;2 b y ~;3 c z =1");
+    IS(world,
+       "select data_type from information_schema.columns where table_name = 't' and table_schema = 'shop' and "
+       "column_name = 'id'",
+       world->engine == ENGINE_POSTGRES ? "bigint" : "BIGINT");
+}
+static void drift_direct(World *world)
+{
+    drift(world, LAYOUT_DIRECT);
+}
+static void drift_buffer(World *world)
+{
+    drift(world, LAYOUT_BASE_BUFFER);
+}
+static void drift_view(World *world)
+{
+    drift(world, LAYOUT_LOG_VIEW);
+}
+static void test_layout_drift(void **state)
+{
+    each_engine(state, drift_direct);
+    each_engine(state, drift_buffer);
+    each_engine(state, drift_view);
+}
+
+static void foreign_names(World *world)
+{
+    MUST(world, prepare(world));
+    world->stream.layout = LAYOUT_LOG_VIEW;
+    assert_false(prepare(world));
+    assert_string_equal(err_word(world->err.code), "DEST_SCHEMA");
+    assert_non_null(strstr(world->err.message, "is a table"));
+    sql(world, "drop table shop.t");
+    sql(world, "create view shop.t as select 1 as id");
+    assert_false(prepare(world));
+    assert_non_null(strstr(world->err.message, "was not made by openetl"));
+    sql(world, "drop view shop.t");
+    MUST(world, prepare(world));
+    world->stream.layout = LAYOUT_DIRECT;
+    assert_false(prepare(world));
+    assert_string_equal(err_word(world->err.code), "DEST_SCHEMA");
+}
+static void test_foreign_names(void **state)
+{
+    each_engine(state, foreign_names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),         cmocka_unit_test(test_own_columns), cmocka_unit_test(test_old_flags),
-        cmocka_unit_test(test_null_keys),     cmocka_unit_test(test_lost_values), cmocka_unit_test(test_append),
-        cmocka_unit_test(test_append_dedupe),
+        cmocka_unit_test(test_merge),         cmocka_unit_test(test_own_columns),   cmocka_unit_test(test_old_flags),
+        cmocka_unit_test(test_null_keys),     cmocka_unit_test(test_lost_values),   cmocka_unit_test(test_append),
+        cmocka_unit_test(test_append_dedupe), cmocka_unit_test(test_base_buffer),   cmocka_unit_test(test_log_view),
+        cmocka_unit_test(test_layout_drift),  cmocka_unit_test(test_foreign_names),
     };
     return cmocka_run_group_tests(tests, server_start, server_stop);
 }

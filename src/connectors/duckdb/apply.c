@@ -202,7 +202,7 @@ static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql
     if (written != winners - stale)
         return err_set(err, ERR_VERIFY_COUNTS, "merge wrote %" PRId64 " rows where %" PRId64 " were to be written",
                        written, winners - stale);
-    counts->inserted = winners - known;
+    counts->inserted += winners - known;
     counts->updated = counts->staged - counts->inserted - counts->skipped;
     return duck_exec(session, "DROP TABLE temp.main._openetl_fold", err) &&
            duck_exec(session, "DROP TABLE temp.main._openetl_match", err) &&

@@ -2,11 +2,6 @@
  * _openetl_unchanged is NULL, or a character a column of the schema: 0 sent, 1 not sent, 2 not sent and put in since. */
 #include "connectors/duckdb/write.h"
 
-static bool merges(const DuckTarget *target)
-{
-    return target->stream->write == WRITE_MERGE;
-}
-
 /* ---- values that were not sent ----------------------------------------------------------------------------------- */
 
 /* The unchanged columns, each after a comma. */
@@ -197,8 +192,12 @@ static bool drop_known(DuckSession *session, const DuckTarget *target, Buf *sql,
 
 static bool fill(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
-    if (merges(target) && target->moved > 0 && !drop_known(session, target, sql, err)) return false;
-    if (!bring(session, target, target->into, !merges(target), sql, err)) return false;
+    bool merge = target->stream->write == WRITE_MERGE, buffered = false;
+    if (target->buffer != NULL && !duck_layout_buffer_exists(session, target, &buffered, err)) return false;
+    if (duck_merges(target) && target->moved > 0 && !drop_known(session, target, sql, err)) return false;
+    if (!bring(session, target, target->into, !merge, sql, err) ||
+        (buffered && !bring(session, target, target->buffer, true, sql, err)))
+        return false;
     int64_t before, lacking = INT64_MAX;
     do { /* where keys changed a value may have to come by several steps */
         before = lacking;
@@ -231,7 +230,7 @@ static void put_lacking_rows(const DuckSession *session, const DuckTarget *targe
         duck_quote_name(sql, target->stream->key[i]);
         buf_puts(sql, " AS VARCHAR)");
     }
-    if (!merges(target)) {
+    if (!duck_merges(target)) {
         buf_printf(sql, " FROM temp.main.%s WHERE ", target->stage);
     } else {
         buf_printf(sql,
@@ -321,17 +320,47 @@ static bool take_truncates(DuckSession *session, const DuckTarget *target, Buf *
     return duck_apply_run(session, sql, NULL, err);
 }
 
+/* Where all changes are kept: rows that lack values go when a newer baseline row holds what they say. A baseline that was
+ * read again later holds what the log gives once more. */
+static bool drop_superseded(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
+{
+    int64_t dropped;
+    buf_printf(
+        sql,
+        "DELETE FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT s._openetl_ordinal FROM temp.main.%s AS s JOIN "
+        "(SELECT ",
+        target->stage, target->stage);
+    duck_apply_key(target, "", sql);
+    buf_printf(sql, ", _openetl_seq FROM temp.main.%s WHERE _openetl_op = 'read' UNION ALL SELECT ", target->stage);
+    duck_apply_key(target, "", sql);
+    buf_puts(sql, ", _openetl_seq FROM ");
+    duck_quote_table(session, target->schema, target->into, sql);
+    if (target->buffer == NULL) buf_puts(sql, " WHERE _openetl_op = 'read'");
+    buf_puts(sql, ") AS x ON ");
+    duck_apply_same_key(target, "x.", "s.", sql);
+    buf_puts(sql, " WHERE x._openetl_seq > s._openetl_seq AND strpos(s._openetl_unchanged, '1') > 0)");
+    if (!duck_apply_run(session, sql, &dropped, err)) return false;
+    counts->skipped += dropped;
+    return true;
+}
+
 static bool prepare_rows(DuckSession *session, DuckTarget *target, Buf *sql, ApplyCounts *counts,
                          DuckTruncate *truncate, Err *err)
 {
     DeleteMode deletes = target->stream->deletes;
-    bool gone = merges(target) && target->deletes + target->truncates > 0;
+    bool gone = duck_merges(target) && target->deletes + target->truncates > 0;
     if (target->any_unchanged && !fill(session, target, sql, err)) return false;
     if (gone && deletes == DELETES_IGNORE && !ignore_deletes(session, target, sql, counts, err)) return false;
-    if (merges(target) && target->truncates > 0 && !take_truncates(session, target, sql, truncate, err)) return false;
-    if (merges(target) && target->deletes > 0 && deletes == DELETES_HARD && !delete_rows(session, target, sql, err))
+    if (duck_merges(target) && target->truncates > 0 && !take_truncates(session, target, sql, truncate, err))
         return false;
-    return !target->any_unchanged || check_whole(session, target, sql, err);
+    if (duck_merges(target) && target->deletes > 0 && deletes == DELETES_HARD &&
+        !delete_rows(session, target, sql, err))
+        return false;
+    if (target->any_unchanged && !duck_merges(target) && !drop_superseded(session, target, sql, counts, err))
+        return false;
+    if (target->any_unchanged && !check_whole(session, target, sql, err)) return false;
+    return target->buffer == NULL || target->reads == target->staged_rows ||
+           duck_layout_to_buffer(session, target, sql, counts, err);
 }
 
 bool duck_changes_before(DuckSession *session, DuckTarget *target, ApplyCounts *counts, DuckTruncate *truncate,

@@ -65,13 +65,16 @@ static bool check_batch(DuckSession *session, const Batch *batch, Err *err)
     if (batch->schema->count != stream->schema->count)
         BUG("a batch of %d columns for %d", batch->schema->count, stream->schema->count);
     if (batch->ids == NULL) BUG("a batch without _openetl_id");
-    return batch_check(batch, stream->stream, stream->key, stream->key_count, stream->write == WRITE_MERGE, err) &&
+    return batch_check(batch, stream->stream, stream->key, stream->key_count,
+                       session->write->targets[batch->stream].given->write == WRITE_MERGE, err) &&
            duck_room_for(session, &session->write->targets[batch->stream], batch, err);
 }
 
 static void count_changes(DuckTarget *target, const Batch *batch)
 {
+    if (batch->ops == NULL) target->reads += batch->rows;
     for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
+        target->reads += batch->ops[i] == OP_READ;
         target->deletes += batch->ops[i] == OP_DELETE;
         target->truncates += batch->ops[i] == OP_TRUNCATE;
     }
@@ -112,7 +115,7 @@ static void forget_epoch(DuckSession *session)
     for (int i = 0; i < session->write->count; i++) {
         DuckTarget *target = &session->write->targets[i];
         target->stage_exists = target->any_unchanged = false;
-        target->staged_rows = target->deletes = target->truncates = target->moved = 0;
+        target->staged_rows = target->reads = target->deletes = target->truncates = target->moved = 0;
         memset(target->unchanged, 0, sizeof *target->unchanged * (size_t)target->columns);
     }
     session->write->in_epoch = false;
@@ -193,4 +196,5 @@ const DestOps duck_dest_ops = {
     .stage = duck_stage,
     .commit = duck_commit,
     .abort = duck_abort,
+    .compact = duck_compact,
 };

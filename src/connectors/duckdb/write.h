@@ -11,9 +11,12 @@
 
 /* One stream of the session. */
 typedef struct DuckTarget {
-    const DestStream *stream;
+    const DestStream *given;  /* as prepare got it */
+    const DestStream *stream; /* as it is written: under log_view the stream of all changes */
     const char *schema;
     const char *into;   /* the table written: the stream's, or the half-built one of an overwrite */
+    const char *view;   /* log_view: of the live rows; else NULL */
+    const char *buffer; /* base_buffer: where changes go, while baseline rows go to `into`; else NULL */
     const char **names; /* the table's own spelling of the stream's columns: an appender takes no other case */
     const char *stage;  /* name of the temporary staging table; NULL: rows go straight into the table */
     bool with_op;       /* the table has _openetl_op */
@@ -23,7 +26,7 @@ typedef struct DuckTarget {
     bool stage_exists;
     int64_t staged_rows;
     int64_t rows_before; /* of the table, where rows go straight into it */
-    int64_t deletes, truncates;
+    int64_t reads, deletes, truncates;
     int columns;     /* of the schema */
     bool *unchanged; /* a column of the schema: a value of it was not sent */
     bool any_unchanged;
@@ -31,6 +34,12 @@ typedef struct DuckTarget {
     /* of the run: the last rows, a vector of them at most, and how much of them is long values */
     int64_t long_rows, long_bytes;
 } DuckTarget;
+
+/* Whether staged changes are merged into the table; else all of them are kept. */
+static inline bool duck_merges(const DuckTarget *target)
+{
+    return target->stream->write == WRITE_MERGE && target->buffer == NULL;
+}
 
 struct DuckWrite {
     DuckTarget *targets;
@@ -41,6 +50,8 @@ struct DuckWrite {
 };
 
 /* write_ddl.c */
+bool duck_inspect_table(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                        Err *err);
 bool duck_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err);
 bool duck_prepare(Session *session, const DestStream *streams, int count, Arena *arena, PrepareResult *results,
                   Err *err);
@@ -75,6 +86,21 @@ bool duck_changes_before(DuckSession *session, DuckTarget *target, ApplyCounts *
                          Err *err);
 /* After a merge: the epoch's last truncate. */
 bool duck_changes_after(DuckSession *session, const DuckTarget *target, const DuckTruncate *truncate, Err *err);
+
+/* layout.c */
+const char *duck_changes_table(const char *table, Arena *arena); /* "orders__changes" */
+/* Sets what the stream's layout decides: given, stream, view, buffer. */
+void duck_layout_init(DuckTarget *target, const DestStream *stream, Arena *arena);
+/* log_view: whether the view's name is free, or openetl's own; the view itself, after the table of changes was made or
+ * `altered`. */
+bool duck_layout_check(DuckSession *session, const DuckTarget *target, Arena *arena, Err *err);
+bool duck_layout_view(DuckSession *session, const DuckTarget *target, bool altered, Arena *arena, Err *err);
+/* base_buffer: the buffer as a target of its own, to be made or altered. */
+DuckTarget duck_layout_buffer(const DuckTarget *target, Arena *arena);
+bool duck_layout_buffer_exists(DuckSession *session, const DuckTarget *target, bool *exists, Err *err);
+/* Moves the staged rows that are no baseline rows to the buffer. */
+bool duck_layout_to_buffer(DuckSession *session, DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err);
+bool duck_compact(Session *session, const DestStream *stream, ApplyCounts *counts, Err *err);
 
 /* write_long.c: before a batch is appended. DuckDB keeps the long values of a vector's rows in memory while it commits:
  * the pool grows for them, and rows that no pool of this job size would serve are refused by name. */

@@ -146,8 +146,8 @@ static bool inspect_rows(DuckSession *session, const char *schema, const char *n
     return ok;
 }
 
-static bool inspect_table(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
-                          Err *err)
+bool duck_inspect_table(DuckSession *session, const char *schema, const char *name, Arena *arena, DestTable *table,
+                        Err *err)
 {
     *table = (DestTable){0};
     if (session->database == NULL) return true;
@@ -170,7 +170,9 @@ static bool inspect_table(DuckSession *session, const char *schema, const char *
 
 bool duck_inspect(Session *session, const DestStream *stream, Arena *arena, DestTable *table, Err *err)
 {
-    return inspect_table(duck_session(session), duck_schema(stream->namespace_), stream->table, arena, table, err);
+    /* Under log_view the stream's table is a view, and its rows lie in another. */
+    const char *name = stream->layout == LAYOUT_LOG_VIEW ? duck_changes_table(stream->table, arena) : stream->table;
+    return duck_inspect_table(duck_session(session), duck_schema(stream->namespace_), name, arena, table, err);
 }
 
 /* ---- drift ------------------------------------------------------------------------------------------------------- */
@@ -265,7 +267,9 @@ static bool apply_drift(DuckSession *session, const DuckTarget *target, const De
         err_at(err, "column %s", drift.actions[i].field->name);
         return false;
     }
-    return add_op_columns(session, target, table, err) && duck_views_check(session, &views, target->into, err);
+    return add_op_columns(session, target, table, err) &&
+           duck_layout_view(session, target, drift.count > 0, arena, err) &&
+           duck_views_check(session, &views, target->into, err);
 }
 
 /* ---- prepare ----------------------------------------------------------------------------------------------------- */
@@ -274,7 +278,7 @@ static bool apply_drift(DuckSession *session, const DuckTarget *target, const De
 static bool check_replaced(DuckSession *session, const DuckTarget *target, Arena *arena, DestTable *table, Err *err)
 {
     const char *name = target->stream->table;
-    if (!inspect_table(session, target->schema, name, arena, table, err)) return false;
+    if (!duck_inspect_table(session, target->schema, name, arena, table, err)) return false;
     if (!table->exists || (!table->is_view && table->has_id && table->has_seq)) return true;
     err_set(err, ERR_DEST_SCHEMA,
             table->is_view ? "\"%s.%s\" is a view, so it cannot be overwritten"
@@ -366,13 +370,31 @@ static bool find_seq_high(DuckSession *session, const DuckTarget *target, Arena 
 {
     DuckRows rows;
     Buf sql;
+    bool buffered = false;
+    if (target->buffer != NULL && !duck_layout_buffer_exists(session, target, &buffered, err)) return false;
     buf_init(&sql, BUF_SQL_MAX);
-    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM ");
+    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM (SELECT _openetl_seq FROM ");
     duck_quote_table(session, target->schema, target->into, &sql);
+    if (buffered) {
+        buf_puts(&sql, " UNION ALL SELECT _openetl_seq FROM ");
+        duck_quote_table(session, target->schema, target->buffer, &sql);
+    }
+    buf_putc(&sql, ')');
     bool ok = duck_query(session, buf_text(&sql), NULL, 0, arena, &rows, NULL, err);
     buf_release(&sql);
     if (ok && !seq_parse_high(duck_cell(&rows, 0, 0), &result->seq_high)) result->seq_high = 0;
     return ok;
+}
+
+/* The buffer, where there is one, takes the stream's columns as the base does. */
+static bool prepare_buffer(DuckSession *session, const DuckTarget *target, Arena *arena, Err *err)
+{
+    DestTable table;
+    PrepareResult said = {0};
+    if (target->buffer == NULL) return true;
+    if (!duck_inspect_table(session, target->schema, target->buffer, arena, &table, err)) return false;
+    DuckTarget buffer = duck_layout_buffer(target, arena);
+    return !table.exists || apply_drift(session, &buffer, &table, arena, &said, err);
 }
 
 static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *arena, PrepareResult *result, Err *err)
@@ -380,8 +402,9 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
     *result = (PrepareResult){0};
     bool overwrite = target->stream->write == WRITE_OVERWRITE;
     DestTable old = {0}, table;
+    if (!duck_layout_check(session, target, arena, err) || !prepare_buffer(session, target, arena, err)) return false;
     if (overwrite && !check_replaced(session, target, arena, &old, err)) return false;
-    if (!inspect_table(session, target->schema, target->into, arena, &table, err)) return false;
+    if (!duck_inspect_table(session, target->schema, target->into, arena, &table, err)) return false;
     bool same = target->stream->resume;
     if (overwrite && table.exists && same && !is_build(session, target, &same, err)) return false;
     if (overwrite && table.exists && !same) {
@@ -397,12 +420,15 @@ static bool prepare_target(DuckSession *session, DuckTarget *target, Arena *aren
     }
     result->created = true;
     say_replaced(target, &old, arena, result);
-    return create_table(session, target, err) && note_build(session, target, err);
+    return create_table(session, target, err) && note_build(session, target, err) &&
+           duck_layout_view(session, target, true, arena, err);
 }
 
 static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
 {
-    DuckTarget target = {.stream = stream, .schema = duck_schema(stream->namespace_), .into = stream->table};
+    DuckTarget target = {.schema = duck_schema(stream->namespace_)};
+    duck_layout_init(&target, stream, arena);
+    target.into = target.stream->table;
     if (stream->write == WRITE_OVERWRITE) target.into = duck_next_table(stream->table, arena);
     target.names = arena_array(arena, const char *, stream->schema->count);
     for (int i = 0; i < stream->schema->count; i++)
@@ -410,7 +436,7 @@ static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
     target.columns = stream->schema->count;
     target.unchanged = arena_array(arena, bool, stream->schema->count);
     target.with_op = target.changes = stream->with_ops;
-    target.with_deleted = stream->with_ops && stream->write == WRITE_MERGE;
+    target.with_deleted = stream->with_ops && target.stream->write == WRITE_MERGE;
     if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse || stream->with_ops)
         target.stage = arena_printf(arena, "_openetl_stage_%d", index);
     return target;

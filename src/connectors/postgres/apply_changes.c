@@ -153,7 +153,7 @@ void pg_changes_lacking(const PgTarget *target, Buf *out)
         buf_puts(out, "::pg_catalog.text");
     }
     buf_puts(out, " FROM ");
-    if (target->stream->write == WRITE_MERGE) {
+    if (pg_merges(target)) {
         pg_apply_fold(target, false, out);
         buf_puts(out, " WHERE NOT EXISTS (SELECT 1 FROM ");
         pg_quote_table(out, target->schema, target->into);
@@ -165,6 +165,23 @@ void pg_changes_lacking(const PgTarget *target, Buf *out)
         buf_puts(out, " WHERE ");
     }
     buf_puts(out, "pg_catalog.strpos(_openetl_unchanged, '1') > 0 ORDER BY _openetl_seq LIMIT 1");
+}
+
+/* A baseline that was read again later holds what the log gives once more. */
+void pg_changes_drop_superseded(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "DELETE FROM ");
+    pg_apply_staged(target, out);
+    buf_puts(out, " AS s WHERE pg_catalog.strpos(s._openetl_unchanged, '1') > 0 AND (EXISTS (SELECT 1 FROM ");
+    pg_apply_staged(target, out);
+    buf_puts(out, " AS x WHERE x._openetl_op = 'read' AND x._openetl_seq > s._openetl_seq AND ");
+    pg_apply_same_key(target, "x.", "s.", out);
+    buf_puts(out, ") OR EXISTS (SELECT 1 FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_printf(out, " AS x WHERE %sx._openetl_seq > s._openetl_seq AND ",
+               target->buffer == NULL ? "x._openetl_op = 'read' AND " : "");
+    pg_apply_same_key(target, "x.", "s.", out);
+    buf_puts(out, "))");
 }
 
 void pg_changes_drop_known(const PgTarget *target, Buf *out)

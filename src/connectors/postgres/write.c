@@ -117,7 +117,7 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
 {
     const PgEncoder *encoder = &target->encoder;
     char text[96];
-    if (target->stream->write != WRITE_MERGE) return true;
+    if (target->given->write != WRITE_MERGE) return true;
     for (int i = 0; i < encoder->key_count; i++) {
         const Column *column = &batch->columns[encoder->key[i]];
         int64_t row = column->nulls == 0 ? batch->rows : 0;
@@ -140,7 +140,9 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
 static void count_rows(PgTarget *target, const Batch *batch)
 {
     target->rows += batch->rows;
+    if (batch->ops == NULL) target->reads += batch->rows;
     for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
+        target->reads += batch->ops[i] == OP_READ;
         target->deletes += batch->ops[i] == OP_DELETE;
         target->truncates += batch->ops[i] == OP_TRUNCATE;
     }
@@ -194,7 +196,7 @@ static void epoch_reset(PgWriteState *state)
         target->truncate = NULL;
         target->locked = target->stage_made = false;
         target->rows = target->copied = target->deletes = target->truncates = target->moved = 0;
-        target->null_keys = 0;
+        target->null_keys = target->reads = 0;
         target->any_unchanged = false;
         memset(target->unchanged, 0, sizeof *target->unchanged * (size_t)target->encoder.count);
     }
@@ -281,4 +283,5 @@ const DestOps pg_dest_ops = {
     .stage = pg_stage,
     .commit = pg_commit,
     .abort = pg_abort,
+    .compact = pg_compact,
 };

@@ -2,6 +2,7 @@
  *
  *   write.c         stage, commit, abort: one epoch is one transaction of the session
  *   write_apply.c   staged rows into their table: insert, merge
+ *   write_layout.c  log_view, base_buffer and compact
  *   write_changes.c deletes, truncates and values that were not sent, before and after that
  *   write_session.c statements with the destination's errors
  *   write_prepare.c prepare: what must be there before the first row
@@ -24,10 +25,13 @@ enum { PG_NAME_MAX = 63 };
 
 /* One stream's table, and what the open epoch has for it. */
 typedef struct PgTarget {
-    const DestStream *stream;
+    const DestStream *given;  /* as prepare got it */
+    const DestStream *stream; /* as it is written: under log_view the stream of all changes */
     const char *schema;
     const char *table;
     const char *into;         /* where rows go: `table`, or under overwrite the new table beside it */
+    const char *view;         /* log_view: of the live rows; else NULL */
+    const DestStream *buffer; /* base_buffer: where changes go, while baseline rows go to `into`; else NULL */
     const char *oid;          /* of `into`, when it was prepared */
     const char *stage;        /* the temporary table rows pass through; NULL: COPY straight into `into` */
     bool has_op, has_deleted; /* whether `into` has these columns */
@@ -42,7 +46,8 @@ typedef struct PgTarget {
     bool stage_made;
     int64_t rows;       /* given to stage(); ordinals count the same way */
     int64_t copied;     /* confirmed by finished COPYs */
-    int64_t deletes;    /* of rows */
+    int64_t reads;          /* of rows: OP_READ … */
+    int64_t deletes;
     int64_t truncates;  /* likewise */
     PGresult *truncate; /* while rows are merged: the last of them */
     bool *unchanged;    /* a column of the schema: a value of it was not sent */
@@ -51,6 +56,12 @@ typedef struct PgTarget {
     int64_t null_keys;      /* NULLs in their key columns, with by_key */
     const char *low, *high; /* by_key, while rows are applied: of the first key column */
 } PgTarget;
+
+/* Whether staged changes are merged into the table; else all of them are kept. */
+static inline bool pg_merges(const PgTarget *target)
+{
+    return target->stream->write == WRITE_MERGE && target->buffer == NULL;
+}
 
 struct PgWriteState {
     PgTarget *targets;
@@ -156,6 +167,21 @@ bool pg_write_apply(PgSession *session, PgTarget *target, ApplyCounts *counts, E
 bool pg_changes_before(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err);
 /* After a merge: the epoch's last truncate. */
 bool pg_changes_after(PgSession *session, PgTarget *target, Err *err);
+
+/* ---- write_layout.c: within the open transaction */
+
+const char *pg_changes_table(const char *table, Arena *arena); /* "orders__changes" */
+/* Sets what the stream's layout decides: given, stream, table, view, buffer. */
+void pg_layout_init(PgTarget *target, const DestStream *stream, Arena *arena);
+/* log_view: before and after the table of changes is made or altered. */
+bool pg_layout_before(PgSession *session, const PgTarget *target, PgSaid *said, Err *err);
+bool pg_layout_view(PgSession *session, const PgTarget *target, Arena *arena, Err *err);
+/* base_buffer: gives an existing buffer the stream's columns. */
+bool pg_layout_align_buffer(PgSession *session, const PgTarget *target, Arena *arena, Err *err);
+bool pg_layout_buffer_exists(PgSession *session, const PgTarget *target, bool *exists, Err *err);
+/* Moves the staged rows that are no baseline rows to the buffer. */
+bool pg_layout_to_buffer(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err);
+bool pg_compact(Session *session, const DestStream *stream, ApplyCounts *counts, Err *err);
 
 /* ---- write_prepare.c */
 

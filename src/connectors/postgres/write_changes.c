@@ -58,11 +58,14 @@ static bool fill_column(PgSession *session, const PgTarget *target, int column, 
 
 static bool fill(PgSession *session, const PgTarget *target, Err *err)
 {
-    bool merge = target->stream->write == WRITE_MERGE;
-    if (merge && target->moved > 0 &&
+    bool merge = target->stream->write == WRITE_MERGE, buffered = false;
+    if (target->buffer != NULL && !pg_layout_buffer_exists(session, target, &buffered, err)) return false;
+    if (pg_merges(target) && target->moved > 0 &&
         !pg_write_built(session, "leave out versions that are there", target, pg_changes_drop_known, NULL, err))
         return false;
-    if (!bring(session, target, target->into, !merge, err)) return false;
+    if (!bring(session, target, target->into, !merge, err) ||
+        (buffered && !bring(session, target, target->buffer->table, true, err)))
+        return false;
     for (int i = 0; i < target->stream->schema->count; i++)
         if (target->unchanged[i] && !fill_column(session, target, i, err)) return false;
     return pg_write_built(session, "drop the versions before", target, pg_changes_drop_brought, NULL, err);
@@ -99,16 +102,29 @@ static bool take_truncates(PgSession *session, PgTarget *target, Err *err)
                    target->stream->stream, (long long)target->truncates);
 }
 
+static bool drop_superseded(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+{
+    PGresult *result;
+    if (!pg_write_built(session, "leave out changes that a newer row holds", target, pg_changes_drop_superseded,
+                        &result, err))
+        return false;
+    counts->skipped += strtoll(PQcmdTuples(result), NULL, 10);
+    PQclear(result);
+    return true;
+}
+
 bool pg_changes_before(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
 {
     const DestStream *stream = target->stream;
-    bool merge = stream->write == WRITE_MERGE, gone = merge && target->deletes + target->truncates > 0;
+    bool merge = pg_merges(target), gone = merge && target->deletes + target->truncates > 0;
     if (target->any_unchanged && !fill(session, target, err)) return false;
     if (gone && stream->deletes == DELETES_IGNORE && !ignore_deletes(session, target, counts, err)) return false;
     if (merge && target->truncates > 0 && !take_truncates(session, target, err)) return false;
     if (merge && target->deletes > 0 && stream->deletes == DELETES_HARD && !delete_rows(session, target, err))
         return false;
-    return !target->any_unchanged || check_whole(session, target, err);
+    if (target->any_unchanged && !merge && !drop_superseded(session, target, counts, err)) return false;
+    if (target->any_unchanged && !check_whole(session, target, err)) return false;
+    return target->buffer == NULL || target->reads == target->rows || pg_layout_to_buffer(session, target, counts, err);
 }
 
 /* Rows of the epoch that are older than its truncate have come to the table by now, so it goes for them as well. */

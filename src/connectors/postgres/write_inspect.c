@@ -155,8 +155,9 @@ bool pg_inspect(Session *session, const DestStream *stream, Arena *arena, DestTa
     PgTable found;
     /* Overwrite replaces the table, whatever its columns were. */
     const DestStream *fitting = stream->write == WRITE_OVERWRITE || stream->schema == NULL ? NULL : stream;
-    if (!pg_write_inspect(pg, pg_write_schema(pg, stream->namespace_), stream->table, fitting, arena, &found, err))
-        return false;
+    /* Under log_view the stream's table is a view, and its rows lie in another. */
+    const char *name = stream->layout == LAYOUT_LOG_VIEW ? pg_changes_table(stream->table, arena) : stream->table;
+    if (!pg_write_inspect(pg, pg_write_schema(pg, stream->namespace_), name, fitting, arena, &found, err)) return false;
     *table = found.dest;
     return true;
 }

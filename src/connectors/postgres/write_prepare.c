@@ -263,12 +263,11 @@ static bool choose_encoder(PgSession *session, PgTarget *target, Err *err)
 static void target_init(PgSession *session, PgTarget *target, const DestStream *stream, int index)
 {
     bool direct = stream->write != WRITE_MERGE && !stream->dedupe && !stream->collapse && !stream->with_ops;
-    *target = (PgTarget){.stream = stream,
-                         .schema = pg_write_schema(session, stream->namespace_),
-                         .table = stream->table,
-                         .into = stream->table,
+    *target = (PgTarget){.schema = pg_write_schema(session, stream->namespace_),
                          .changes = stream->with_ops,
                          .unchanged = arena_array(&session->arena, bool, stream->schema->count)};
+    pg_layout_init(target, stream, &session->arena);
+    target->into = target->table;
     if (stream->write == WRITE_OVERWRITE)
         target->into = pg_write_name("_openetl_next_", stream->table, "", &session->arena);
     target->by_key = stream->dedupe && pg_write_by_key(stream);
@@ -283,9 +282,16 @@ static bool find_seq_high(PgSession *session, const PgTarget *target, PrepareRes
     if (!target->stream->want_seq_high) return true;
     PGresult *rows;
     Buf sql;
+    bool buffered = false;
+    if (target->buffer != NULL && !pg_layout_buffer_exists(session, target, &buffered, err)) return false;
     buf_init(&sql, BUF_SQL_MAX);
-    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM ");
+    buf_puts(&sql, "SELECT coalesce(max(_openetl_seq), '') FROM (SELECT _openetl_seq FROM ");
     pg_quote_table(&sql, target->schema, target->into);
+    if (buffered) {
+        buf_puts(&sql, " UNION ALL SELECT _openetl_seq FROM ");
+        pg_quote_table(&sql, target->schema, target->buffer->table);
+    }
+    buf_puts(&sql, ") AS s");
     bool ok = pg_write_exec(session, "look up the highest _openetl_seq", buf_text(&sql), &rows, err);
     buf_release(&sql);
     if (!ok) return false;
@@ -298,9 +304,10 @@ static bool prepare_stream(PgSession *session, PgTarget *target, Arena *arena, P
 {
     PgSaid said = {.arena = arena};
     bool ok = check_length("table", target->table, err) && check_columns(target->stream, err) &&
-              check_key(target->stream, err) && pg_write_begin(session, err) &&
-              lock_namespace(session, target->schema, err) &&
+              check_key(target->given, err) && pg_write_begin(session, err) &&
+              lock_namespace(session, target->schema, err) && pg_layout_before(session, target, &said, err) &&
               prepare_into(session, target, &said, &result->created, err) &&
+              pg_layout_view(session, target, arena, err) && pg_layout_align_buffer(session, target, arena, err) &&
               (target->stream->write != WRITE_OVERWRITE || prepare_old(session, target, &said, err)) &&
               find_seq_high(session, target, result, err) && pg_write_index(session, target, err) &&
               choose_encoder(session, target, err) && pg_write_commit(session, err);
