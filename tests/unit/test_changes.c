@@ -544,13 +544,51 @@ static void test_foreign_names(void **state)
     each_engine(state, foreign_names);
 }
 
+/* ---- backfill: rows of a range are replaced ---------------------------------------------------------------------- */
+
+static void replace(World *world, bool dedupe)
+{
+    world->stream.write = WRITE_APPEND;
+    world->stream.with_ops = false;
+    world->stream.dedupe = dedupe;
+    MUST(world, prepare(world));
+    MUST(world, apply(world, "2 read 1 a x;8 read 2 b y;9 read 3 c z;10 read 4 d w;11 read 5 e v"));
+    /* the same rows again, and one that is new; 10 and 11 are gone at the source. '9' is before '10' as a number only */
+    MUST(world, stage(world, "8 read 2 b y;9 read 3 c2 z;9 read 6 f u"));
+    MUST(world, commit_with(world, (EpochStream){.replace_column = "id", .replace_from = "8", .replace_to = "11"}));
+    counts_are(world, 3, 0, 0);
+    IS(world, "select id, name from shop.t order by id, name", "2 a;8 b;9 c2;9 f;11 e");
+    MUST(world, prepare(world));
+    MUST(world, commit_with(world, (EpochStream){.replace_column = "id", .replace_from = "9", .replace_to = NULL}));
+    counts_are(world, 0, 0, 0);
+    IS(world, "select id, name from shop.t order by id, name", "2 a;8 b");
+    MUST(world, stage(world, "1 read 7 g t"));
+    MUST(world, commit_with(world, (EpochStream){.replace_column = "id", .replace_to = "3"}));
+    MUST(world, stage(world, "5 read 8 h s"));
+    MUST(world, commit_with(world, (EpochStream){.replace_column = "name", .replace_from = "b", .replace_to = "c"}));
+    IS(world, "select id, name from shop.t order by id, name", "1 g;5 h");
+}
+static void replace_direct(World *world)
+{
+    replace(world, false);
+}
+static void replace_deduped(World *world)
+{
+    replace(world, true);
+}
+static void test_replace(void **state)
+{
+    each_engine(state, replace_direct);
+    each_engine(state, replace_deduped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),         cmocka_unit_test(test_own_columns),   cmocka_unit_test(test_old_flags),
         cmocka_unit_test(test_null_keys),     cmocka_unit_test(test_lost_values),   cmocka_unit_test(test_append),
         cmocka_unit_test(test_append_dedupe), cmocka_unit_test(test_base_buffer),   cmocka_unit_test(test_log_view),
-        cmocka_unit_test(test_layout_drift),  cmocka_unit_test(test_foreign_names),
+        cmocka_unit_test(test_layout_drift),  cmocka_unit_test(test_foreign_names), cmocka_unit_test(test_replace),
     };
     return cmocka_run_group_tests(tests, server_start, server_stop);
 }

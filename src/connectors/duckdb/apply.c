@@ -1,6 +1,7 @@
 /* How staged rows come into a table: see docs/connectors/duckdb.md. Set operations, never an index: where half the
  * incoming keys are new an anti-join is an order of magnitude faster than a unique index, and replacing rows by DELETE
  * and INSERT leaves the other columns of their row groups unwritten, which UPDATE and MERGE do not. */
+#include "connectors/duckdb/types.h"
 #include "connectors/duckdb/write.h"
 
 #include <inttypes.h>
@@ -249,6 +250,47 @@ bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, E
     if (!duck_count_rows(session, target->schema, target->into, &after, err)) return false;
     counts->staged = counts->inserted = after - target->rows_before;
     return true;
+}
+
+static void put_bound(const DuckTarget *target, const EpochStream *part, const char *compare, const char *bound,
+                      Buf *sql)
+{
+    if (bound == NULL) return;
+    const Schema *schema = target->stream->schema;
+    int column = schema_find(schema, part->replace_column);
+    if (column < 0) BUG("rows are replaced by column %s, which is not in the stream", part->replace_column);
+    buf_puts(sql, " AND ");
+    duck_quote_name(sql, part->replace_column);
+    buf_printf(sql, " %s CAST(", compare);
+    duck_quote_literal(sql, bound);
+    buf_puts(sql, " AS ");
+    duck_type_sql(&schema->fields[column].type, sql);
+    buf_putc(sql, ')');
+}
+
+/* Row ids from here on are those of rows that the open transaction inserted; were it otherwise, the table's count would not
+ * agree afterwards. */
+#define LOCAL_ROWS "36028797018960000"
+
+bool duck_replace(DuckSession *session, DuckTarget *target, const EpochStream *part, Err *err)
+{
+    if (part->replace_column == NULL) return true;
+    if (target->stream->write != WRITE_APPEND || target->view != NULL)
+        BUG("stream %s replaces rows and does not append", target->stream->stream);
+    int64_t replaced;
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "DELETE FROM ");
+    duck_quote_table(session, target->schema, target->into, &sql);
+    buf_puts(&sql, " WHERE rowid < " LOCAL_ROWS " AND ");
+    duck_quote_name(&sql, part->replace_column);
+    buf_puts(&sql, " IS NOT NULL");
+    put_bound(target, part, ">=", part->replace_from, &sql);
+    put_bound(target, part, "<", part->replace_to, &sql);
+    bool ok = duck_apply_run(session, &sql, &replaced, err);
+    buf_release(&sql);
+    if (ok) target->rows_before -= replaced;
+    return ok;
 }
 
 bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err)

@@ -152,6 +152,7 @@ static bool commit_stream(DuckSession *session, const Epoch *epoch, EpochStream 
     *counts = (ApplyCounts){.staged = target->staged_rows};
     if (target->staged_rows != part->staged_rows) return check_counts(target, part, counts, err);
     if (!duck_epoch_free(session, epoch->namespace_, epoch->pipeline, &part->record, err)) return false;
+    if (!duck_replace(session, target, part, err)) return false;
     if (!duck_apply(session, target, counts, err) || !check_counts(target, part, counts, err)) return false;
     if (part->finish && target->stream->write == WRITE_OVERWRITE && !duck_swap(session, target, err)) return false;
     part->record.rows = counts->staged - counts->skipped;

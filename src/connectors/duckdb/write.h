@@ -64,6 +64,8 @@ void duck_create_sql(const DuckSession *session, const DuckTarget *target, bool 
 /* schema NULL: a temporary table. */
 bool duck_count_rows(DuckSession *session, const char *schema, const char *table, int64_t *rows, Err *err);
 bool duck_apply(DuckSession *session, DuckTarget *target, ApplyCounts *counts, Err *err);
+/* Deletes the rows that a backfill replaces, but not those of this epoch. */
+bool duck_replace(DuckSession *session, DuckTarget *target, const EpochStream *part, Err *err);
 /* Puts the half-built table of an overwrite in the place of the table. */
 bool duck_swap(DuckSession *session, const DuckTarget *target, Err *err);
 

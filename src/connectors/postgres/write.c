@@ -139,6 +139,7 @@ static bool check_key(const PgTarget *target, const Batch *batch, Err *err)
 
 static void count_rows(PgTarget *target, const Batch *batch)
 {
+    if (target->rows == 0 || batch->synced_at_us < target->synced_least) target->synced_least = batch->synced_at_us;
     target->rows += batch->rows;
     if (batch->ops == NULL) target->reads += batch->rows;
     for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
@@ -243,7 +244,7 @@ static bool apply_streams(PgSession *session, Epoch *epoch, ApplyCounts *counts,
         EpochStream *part = &epoch->streams[i];
         PgTarget *target = &session->write->targets[part->stream];
         bool swap = part->finish && target->stream->write == WRITE_OVERWRITE;
-        if (!pg_write_apply(session, target, &counts[i], err) ||
+        if (!pg_write_replace(session, target, part, err) || !pg_write_apply(session, target, &counts[i], err) ||
             (swap && !(lock_next(session, target, err) && pg_swap_tables(session, target, err)))) {
             err_at(err, "stream %s", part->record.stream);
             return false;

@@ -44,9 +44,10 @@ typedef struct PgTarget {
     /* of the open epoch */
     bool locked; /* `into` is held, and is the table that was prepared */
     bool stage_made;
-    int64_t rows;       /* given to stage(); ordinals count the same way */
-    int64_t copied;     /* confirmed by finished COPYs */
-    int64_t reads;          /* of rows: OP_READ … */
+    int64_t rows;         /* given to stage(); ordinals count the same way */
+    int64_t copied;       /* confirmed by finished COPYs */
+    int64_t synced_least; /* the earliest _openetl_synced_at of its rows */
+    int64_t reads;        /* of rows: OP_READ … */
     int64_t deletes;
     int64_t truncates;  /* likewise */
     PGresult *truncate; /* while rows are merged: the last of them */
@@ -157,6 +158,8 @@ bool pg_write_copy_data(void *context, const void *bytes, size_t length, Err *er
 /* Runs SQL that `build` makes. */
 bool pg_write_built(PgSession *session, const char *what, const PgTarget *target,
                     void (*build)(const PgTarget *target, Buf *out), PGresult **result, Err *err);
+/* Deletes the rows that a backfill replaces, but not those of this epoch. */
+bool pg_write_replace(PgSession *session, const PgTarget *target, const EpochStream *part, Err *err);
 /* What the epoch staged of a stream goes to its table. counts->staged is given. */
 bool pg_write_apply(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err);
 

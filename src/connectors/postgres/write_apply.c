@@ -16,6 +16,41 @@ bool pg_write_built(PgSession *session, const char *what, const PgTarget *target
     return ok;
 }
 
+static void put_bound(const EpochStream *part, const char *compare, const char *bound, Buf *sql)
+{
+    if (bound == NULL) return;
+    buf_puts(sql, " AND t.");
+    pg_quote_name(sql, part->replace_column);
+    buf_printf(sql, " %s ", compare);
+    pg_quote_literal(sql, bound); /* without a type: read as the column's */
+}
+
+bool pg_write_replace(PgSession *session, const PgTarget *target, const EpochStream *part, Err *err)
+{
+    if (part->replace_column == NULL) return true;
+    if (target->stream->write != WRITE_APPEND || target->view != NULL)
+        BUG("stream %s replaces rows and does not append", target->stream->stream);
+    Buf sql;
+    buf_init(&sql, BUF_SQL_MAX);
+    buf_puts(&sql, "DELETE FROM ");
+    pg_quote_table(&sql, target->schema, target->into);
+    buf_puts(&sql, " AS t WHERE t.");
+    pg_quote_name(&sql, part->replace_column);
+    buf_puts(&sql, " IS NOT NULL");
+    put_bound(part, ">=", part->replace_from, &sql);
+    put_bound(part, "<", part->replace_to, &sql);
+    /* Rows that were copied straight into the table are this transaction's; a number that came round is told by the time. */
+    if (target->stage == NULL && target->rows > 0)
+        buf_printf(&sql,
+                   " AND NOT (t.xmin::pg_catalog.text = (pg_catalog.txid_current() %% 4294967296)::pg_catalog.text AND"
+                   " t._openetl_synced_at >= '1970-01-01 00:00:00+00'::pg_catalog.timestamptz + %" PRId64
+                   " * '1 microsecond'::pg_catalog.interval)",
+                   target->synced_least);
+    bool ok = pg_write_exec(session, "delete the rows that are replaced", buf_text(&sql), NULL, err);
+    buf_release(&sql);
+    return ok;
+}
+
 static bool merge_pass(PgSession *session, const PgTarget *target, bool deletes, ApplyCounts *counts, Err *err)
 {
     Buf sql;
