@@ -11,6 +11,7 @@
     X(runs)                                                                                                            \
     X(checkpoints)                                                                                                     \
     X(status)                                                                                                          \
+    X(compact)                                                                                                         \
     X(reconcile)                                                                                                       \
     X(backfill)                                                                                                        \
     X(audit)                                                                                                           \

@@ -70,6 +70,9 @@ typedef struct RunResult {
     BackfillResult backfill;
 } RunResult;
 
+/* How long a lease lasts that is not prolonged, in microseconds. */
+int64_t engine_lease_ttl(void);
+
 /* Plans the pipeline again against the live catalog, then runs it, retrying what can be retried. `result` is filled as
  * far as the run came, also on failure. */
 bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, const RunOptions *options, Stop *stop,

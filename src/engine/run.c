@@ -40,7 +40,7 @@ typedef struct Run {
 } Run;
 
 /* Tests shorten it; 30 s otherwise. */
-static int64_t lease_ttl(void)
+int64_t engine_lease_ttl(void)
 {
     const char *setting = getenv("OPENETL_LEASE_TTL");
     int64_t us;
@@ -432,7 +432,7 @@ bool engine_run(State *state, const PlanInput *input, const Resource *pipeline, 
         .progress = progress,
         .arena = arena,
         .result = result,
-        .lease_ttl_us = lease_ttl(),
+        .lease_ttl_us = engine_lease_ttl(),
         .file_wait_us = options->wait_us == RUN_WAIT_DEFAULT ? FILE_WAIT_US : options->wait_us,
     };
     int64_t started_us = clock_mono_us();

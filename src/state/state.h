@@ -112,7 +112,7 @@ typedef struct RunRecord {
     const char *run_id; /* 26 characters, sorts by time (ULID form) */
     int attempt;
     const char *pipeline;
-    const char *kind; /* "sync", "repair" */
+    const char *kind; /* "sync", "repair", "compact" */
     const char *range_lower, *range_upper;
     RunState state;
     const char *trigger;                                    /* "manual", "schedule", "retry" */
