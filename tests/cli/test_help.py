@@ -8,7 +8,7 @@ import pytest
 from support.cli import ROOT
 
 COMMANDS = [
-    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "reconcile", "backfill", "audit",
+    "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "compact", "reconcile", "backfill", "audit",
     "state show", "state reset", "connector list", "debug failpoints", "debug errors", "completion",
     "version", "help",
 ]  # fmt: skip
