@@ -130,6 +130,24 @@ static void a_table_made_again(void **state)
     SQL_OK(world, "DROP PUBLICATION openetl_p");
 }
 
+/* While the log is followed, a table that fell silent is looked at. */
+static void a_table_that_is_gone(void **state)
+{
+    World *world = world_of(state);
+    LogEvent event = {.position = &reading.position};
+    anchored(world);
+    reading.spec.heartbeat_us = 200000;
+    MUST(world, open_log(world));
+    SQL_OK(world, "INSERT INTO t VALUES (1)");
+    MUST(world, drain(world));
+    SQL_OK(world, "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, v text)");
+    bool ok = true;
+    for (int rounds = 0; ok && rounds < 20; rounds++)
+        ok = pg_log_ops.next(reading.log, NULL, 100000, &event, &world->err);
+    assert_false(ok);
+    assert_string_equal(err_word(world->err.code), "STATE_POSITION_INVALID");
+}
+
 static void a_stream_joins(void **state)
 {
     static const char *const both[] = {"t", "u"};
@@ -191,15 +209,18 @@ static void slot_is_at(World *world, const char *position)
 static void idle_positions_move_on(void **state)
 {
     World *world = world_of(state);
+    LogEvent event = {.position = &reading.position};
     anchored(world);
     SQL_OK(world, "CREATE TABLE other (v text)");
+    reading.spec.heartbeat_us = 50000;
     MUST(world, open_log(world));
     SQL_OK(world, "INSERT INTO other SELECT repeat('x', 100) FROM generate_series(1, 1000)");
     assert_string_equal(changes(world), "");
     assert_true(pg_log_ops.before(reading.anchor.position, buf_text(&reading.position)));
     SQL_OK(world, "INSERT INTO t VALUES (1)");
     assert_string_equal(changes(world), "t +[0] 1 ~");
-    usleep(300000);
+    MUST(world, pg_log_ops.next(reading.log, NULL, 300000, &event, &world->err)); /* it tells the server where it is */
+    usleep(100000);
     slot_is_at(world, reading.anchor.position); /* receiving is not confirming */
     MUST(world, pg_log_ops.confirm(reading.log, buf_text(&reading.position), &world->err));
     close_log();
@@ -274,19 +295,13 @@ static void a_server_that_restarts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LOG_TEST(another_server),
-        LOG_TEST(a_slot_that_went_on_without_us),
-        LOG_TEST(an_invalidated_slot),
-        LOG_TEST(a_publication_changed_behind_our_back),
-        LOG_TEST(a_table_taken_out_of_it),
-        LOG_TEST(a_table_made_again),
-        LOG_TEST(a_stream_joins),
-        LOG_TEST(somebody_elses),
-        LOG_TEST(a_left_over_anchor),
-        LOG_TEST(idle_positions_move_on),
-        LOG_TEST(a_busy_reader_is_kept_alive),
-        LOG_TEST(a_connection_that_ends),
-        LOG_TEST(a_server_that_restarts),
+        LOG_TEST(another_server),          LOG_TEST(a_slot_that_went_on_without_us),
+        LOG_TEST(an_invalidated_slot),     LOG_TEST(a_publication_changed_behind_our_back),
+        LOG_TEST(a_table_taken_out_of_it), LOG_TEST(a_table_made_again),
+        LOG_TEST(a_table_that_is_gone),    LOG_TEST(a_stream_joins),
+        LOG_TEST(somebody_elses),          LOG_TEST(a_left_over_anchor),
+        LOG_TEST(idle_positions_move_on),  LOG_TEST(a_busy_reader_is_kept_alive),
+        LOG_TEST(a_connection_that_ends),  LOG_TEST(a_server_that_restarts),
     };
     return cmocka_run_group_tests(tests, server_start, server_stop);
 }

@@ -25,7 +25,7 @@ typedef struct PgLog {
     bool failed;      /* `failure` is for when what came before it was given out */
     Err failure;
     int64_t pending_since_us; /* 0: no rows wait */
-    int64_t asked_us, looked_us;
+    int64_t asked_us, looked_us, watched_us;
     uint64_t server_end; /* the end of the log when it was last looked at */
 } PgLog;
 
@@ -73,6 +73,7 @@ static bool log_start(PgLog *log, Err *err)
     }
     log->rest = log_position_rest(&log->capture.now, &log->arena);
     log->given = from.lsn;
+    log->watched_us = clock_mono_us();
     shapes_init(&log->shapes, log->session, &log->capture);
     txns_init(&log->txns, spec, spill_directory(spec), &log->shapes, from.lsn);
     return replication_new(replication, &log->replication, err) &&
@@ -192,6 +193,22 @@ static void ask(PgLog *log, bool draining)
     replication_ask(log->replication);
 }
 
+/* A table that is dropped, or taken out of the publication, says nothing more, as one that nobody changes: while the log is
+ * followed, that is looked at now and then. */
+static bool watch(PgLog *log, int64_t now_us, Err *err)
+{
+    Arena arena;
+    PgCapture now;
+    if (log->spec->heartbeat_us <= 0 || now_us - log->watched_us < log->spec->heartbeat_us) return true;
+    log->watched_us = now_us;
+    arena_init(&arena);
+    bool ok = capture_tables(log->session, log->spec, &arena, &now, err) &&
+              publication_read(log->session, &arena, &now, err) &&
+              publication_check(&now, &log->capture.now, true, err);
+    arena_release(&arena);
+    return ok;
+}
+
 static int64_t wait_for(const PgLog *log, int64_t until_us, bool draining)
 {
     int64_t now_us = clock_mono_us(), left_us = until_us - now_us;
@@ -215,8 +232,9 @@ static bool gather(PgLog *log, uint64_t until, int64_t until_us, Err *err)
         int64_t most_us = log->pending_since_us + (nothing ? GATHER_US : GATHER_MOST_US);
         bool waited = log->pending_since_us != 0 && !txns->open && now_us >= most_us;
         bool stopping = nothing && log->spec->stop != NULL && stop_asked(log->spec->stop);
-        if (waited || now_us >= until_us || stopping) break;
         if (nothing) ask(log, draining);
+        if (!draining && !watch(log, now_us, err)) return false;
+        if (waited || now_us >= until_us || stopping) break;
     }
     if (txns->pending_rows > 0 ? !txns->open || is_enough(txns) : !txns->open) begin_giving(log);
     return true;

@@ -45,6 +45,11 @@ void shapes_release(PgShapes *shapes);
 bool shapes_take(PgShapes *shapes, const PgMessage *message, Err *err);
 /* SOURCE_QUERY when the log did not say it. */
 bool shapes_find(PgShapes *shapes, uint32_t relation, const PgShape **shape, Err *err);
+
+/* shape_match.c */
+
+/* Finds where in the relation's rows the columns of shape->stream lie. */
+bool shape_match(PgShapes *shapes, const PgMessage *message, PgShape *shape, Err *err);
 /* That the streams' schemas are those of the tables as they are now, and whether all their values have a binary form that is
  * known. SOURCE_RESHAPED when one is not. */
 bool shapes_check(const PgCapture *capture, bool *binary, Err *err);

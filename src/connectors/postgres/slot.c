@@ -111,7 +111,7 @@ static bool server_check(const PgCapture *capture, const PgLogServer *server, co
     return refuse(capture->spec, NULL, err);
 }
 
-static bool publication_check(const PgCapture *capture, const PgLogPosition *position, bool all, Err *err)
+bool publication_check(const PgCapture *capture, const PgLogPosition *position, bool all, Err *err)
 {
     const LogSpec *spec = capture->spec;
     if (!capture->exists)

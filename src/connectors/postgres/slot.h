@@ -40,6 +40,9 @@ bool slot_drop(PgSession *session, const char *name, Err *err);
 bool position_check(const PgCapture *capture, const PgLogServer *server, const PgSlot *slot,
                     const PgLogPosition *position, bool all, Err *err);
 
+/* The same of the publication and its tables alone. */
+bool publication_check(const PgCapture *capture, const PgLogPosition *position, bool all, Err *err);
+
 /* log_anchor.c: LogOps */
 bool pg_log_anchor(Session *session, const LogSpec *spec, Arena *arena, LogAnchor *anchor, Err *err);
 bool pg_log_now(Session *session, Arena *arena, const char **position, Err *err);
