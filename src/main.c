@@ -17,6 +17,7 @@
     X(audit)                                                                                                           \
     X(state_show)                                                                                                      \
     X(state_reset)                                                                                                     \
+    X(state_rebaseline)                                                                                                \
     X(connector_list)                                                                                                  \
     X(debug_failpoints)                                                                                                \
     X(debug_errors)                                                                                                    \

@@ -44,6 +44,8 @@ typedef struct LogSpec {
     /* The position of the destination's last commit: all before it is durable there. anchor: NULL where nothing was ever
      * committed, so that a slot which an attempt left behind is made anew. open: what anchor() gave last, or a later mark */
     const char *from;
+    /* anchor: streams[i] is anchored anew, whatever `from` knows of it; NULL: none is */
+    const bool *anew;
     bool
         want_snapshot; /* anchor: a baseline is still to be read, so give a snapshot also where the log was anchored before */
     int64_t heartbeat_us;        /* how often the source is made to move the log on where nothing happens; 0: never */

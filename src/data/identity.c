@@ -337,6 +337,27 @@ void identity_assign(Identity *identity, Batch *batch)
     }
 }
 
+/* The tag is no length that a column's name could have there, so that no row's content hashes to the same bytes. */
+void identity_assign_log(const char *stream, uint64_t generation, Batch *batch)
+{
+    Buf row;
+    buf_init(&row, ROW_MAX_BYTES);
+    batch_make_ids(batch);
+    put_u32(&row, ALGORITHM_VERSION);
+    put_sized(&row, stream, strlen(stream));
+    put(&row, &generation, sizeof generation);
+    put_u32(&row, UINT32_MAX);
+    size_t start = row.length;
+    for (int64_t i = 0; i < batch->rows; i++) {
+        Seq seq = batch_seq(batch, i);
+        row.length = start;
+        put(&row, &seq.high, sizeof seq.high);
+        put(&row, &seq.low, sizeof seq.low);
+        hash128_bytes(hash128(row.data, row.length), batch->ids[i]);
+    }
+    buf_release(&row);
+}
+
 /* ---- a part of a row --------------------------------------------------------------------------------------------- */
 
 void identity_init_part(Identity *identity, const IdentityPart *parts, int count)

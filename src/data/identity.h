@@ -46,6 +46,9 @@ void identity_init(Identity *identity, const Schema *schema, const char *stream,
 void identity_release(Identity *identity);
 /* Fills batch->ids. */
 void identity_assign(Identity *identity, Batch *batch);
+/* The same for changes from a log: which one each is says its place in the log (its _openetl_seq), so the id is a hash of stream,
+ * generation and place. */
+void identity_assign_log(const char *stream, uint64_t generation, Batch *batch);
 
 /* A hash over these columns alone, in order of name; `parts` may be let go of afterwards. */
 void identity_init_part(Identity *identity, const IdentityPart *parts, int count);

@@ -4,6 +4,7 @@
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/anchor.h"
 #include "engine/drift.h"
 
 #include <stdlib.h>
@@ -43,6 +44,18 @@ static bool open_destination(Attempt *attempt, Err *err)
     return attempt->plan->destination_connector->ops->open(&spec, &attempt->destination, err);
 }
 
+void stream_keep_position(StreamRun *run, Position next)
+{
+    Arena *fresh = mem_zero(sizeof *fresh);
+    arena_init(fresh);
+    run->position = position_copy(&next, fresh);
+    if (run->texts != NULL) {
+        arena_release(run->texts);
+        free(run->texts);
+    }
+    run->texts = fresh;
+}
+
 /* Which read a half-built table belongs to: rows of another one, or of other columns, are none of this read's. */
 static const char *build_text(const Attempt *attempt, const StreamRun *run, Arena *arena)
 {
@@ -60,32 +73,35 @@ static const char *build_text(const Attempt *attempt, const StreamRun *run, Aren
                         (unsigned long long)position->read, hex);
 }
 
+DestStream attempt_dest_stream(Attempt *attempt, const StreamRun *run)
+{
+    const StreamPlan *plan = run->plan;
+    bool on = !plan->decision.only_after_forced_barrier || run->start.after_forced;
+    return (DestStream){
+        .stream = plan->name,
+        .namespace_ = attempt->plan->pipeline->namespace_,
+        .table = plan->table,
+        .schema = &plan->schema,
+        .write = plan->write,
+        .key = plan->key,
+        .key_count = plan->key_count,
+        .dedupe = run->start.repair != NULL ? attempt->plan->destination_connector->capabilities.dedupes
+                                            : on && plan->decision.dedupe,
+        .collapse = on && plan->decision.collapse,
+        .with_ops = stream_sees_deletes(plan),
+        .deletes = plan->deletes,
+        .layout = plan->layout,
+        .resume = run->start.resuming,
+        .want_seq_high = run->start.foreign && plan->write == WRITE_MERGE,
+        .build = build_text(attempt, run, &attempt->arena),
+    };
+}
+
 static void describe_streams(Attempt *attempt)
 {
     attempt->dest_streams = arena_array(&attempt->arena, DestStream, attempt->active_count + 1);
-    for (int i = 0; i < attempt->active_count; i++) {
-        const StreamRun *run = &attempt->streams[attempt->active[i]];
-        const StreamPlan *plan = run->plan;
-        bool on = !plan->decision.only_after_forced_barrier || run->start.after_forced;
-        attempt->dest_streams[i] = (DestStream){
-            .stream = plan->name,
-            .namespace_ = attempt->plan->pipeline->namespace_,
-            .table = plan->table,
-            .schema = &plan->schema,
-            .write = plan->write,
-            .key = plan->key,
-            .key_count = plan->key_count,
-            .dedupe = run->start.repair != NULL ? attempt->plan->destination_connector->capabilities.dedupes
-                                                : on && plan->decision.dedupe,
-            .collapse = on && plan->decision.collapse,
-            .with_ops = stream_sees_deletes(plan),
-            .deletes = plan->deletes,
-            .layout = plan->layout,
-            .resume = run->start.resuming,
-            .want_seq_high = run->start.foreign && plan->write == WRITE_MERGE,
-            .build = build_text(attempt, run, &attempt->arena),
-        };
-    }
+    for (int i = 0; i < attempt->active_count; i++)
+        attempt->dest_streams[i] = attempt_dest_stream(attempt, &attempt->streams[attempt->active[i]]);
 }
 
 /* What prepare() failed with goes before what fails here. */
@@ -120,15 +136,18 @@ static bool prepare_destination(Attempt *attempt, Err *err)
     return true;
 }
 
-/* scope pipeline: one lane for all streams; scope stream: a lane each, one after another on the one session. */
+/* scope pipeline: one lane for all streams; scope stream: a lane each, one after another on the one session, and then one
+ * for all that are read from the log, which has one position. */
 static bool run_lanes(Attempt *attempt, Err *err)
 {
     if (attempt->plan->scope == SCOPE_PIPELINE) return lane_run(attempt, attempt->active, attempt->active_count, err);
     for (int i = 0; i < attempt->active_count; i++) {
         if (stop_asked(attempt->asked)) return true;
+        if (reads_log(&attempt->streams[attempt->active[i]])) continue;
         if (!lane_run(attempt, &attempt->active[i], 1, err)) return false;
     }
-    return true;
+    if (attempt->log.count == 0 || stop_asked(attempt->asked)) return true;
+    return lane_run(attempt, attempt->log.streams, attempt->log.count, err);
 }
 
 /* Lanes end before their reads, without an error, after a signal, and after feeds that noticed that the lease was lost
@@ -150,7 +169,9 @@ static bool run_steps(Attempt *attempt, Err *err)
 {
     if (!open_destination(attempt, err) || !restore_starts(attempt, err)) return false;
     if (attempt->active_count == 0) return true;
-    return prepare_destination(attempt, err) && run_lanes(attempt, err) && check_ended(attempt, err);
+    if (attempt->log.count > 0 && !log_anchor(attempt, err)) return false;
+    return prepare_destination(attempt, err) && log_check_order(attempt, err) && run_lanes(attempt, err) &&
+           check_ended(attempt, err);
 }
 
 static void attach_streams(Attempt *attempt)
@@ -186,6 +207,7 @@ bool attempt_run(Attempt *attempt, Err *err)
     attempt->application = arena_printf(&attempt->arena, "openetl %s %s", attempt->run_id, attempt->pipeline);
     attach_streams(attempt);
     bool ok = run_steps(attempt, err);
+    log_release(attempt);
     if (attempt->destination != NULL) attempt->plan->destination_connector->ops->close(attempt->destination);
     release_streams(attempt);
     arena_release(&attempt->arena);

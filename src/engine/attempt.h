@@ -22,6 +22,8 @@ typedef struct StreamStart {
     Position position; /* as committed, with generation and read of the read to come */
     const StreamRepair *repair; /* NULL: no repair */
     Backfill *backfill;         /* NULL: no backfill */
+    bool log_stands;            /* cdc: the anchor is the position that is saved */
+    bool baseline;              /* cdc: its table is read, or read on, before its changes */
     int64_t last_epoch;
     bool after_forced; /* a forced barrier committed rows after this position, so they are read again */
 } StreamStart;
@@ -50,6 +52,22 @@ typedef struct StreamRun {
     StreamProgress *progress;
 } StreamRun;
 
+typedef struct LogFeed LogFeed; /* log_feed.h */
+
+/* The change log of the attempt's cdc streams; made by restore.c and anchor.c, constant once the lanes run, but for feed. */
+typedef struct LogRun {
+    int *streams; /* indexes into attempt->streams; count 0: no stream is read from a log */
+    int count;
+    const char *from;     /* the newest position that the destination has; NULL: none */
+    int64_t saved_us;     /* when it was committed, by the state store's clock */
+    Session *session;     /* the source session that made the anchor; holds its snapshot */
+    const char *position; /* the anchor: the log is read from here */
+    const char *snapshot; /* in which baselines are read; NULL: there is none to read */
+    uint64_t seq_high;    /* the high half of _openetl_seq of the rows in it */
+    const char *until;    /* the log is read to here; NULL: it is followed */
+    LogFeed *feed;        /* of the lane that reads it now, or NULL */
+} LogRun;
+
 struct Attempt {
     State *state;
     const PipelinePlan *plan;
@@ -65,10 +83,12 @@ struct Attempt {
     const StreamRepair *repairs; /* of the run's options */
     int repair_count;
     Backfill *backfill;  /* likewise, or NULL */
+    bool drain;          /* of the run's options */
     Stop *asked;         /* the caller's: a signal */
     Stop stop;           /* this attempt's: what rooms look at */
     Arena arena;         /* the attempt's lifetime */
     Arena *result_arena; /* the run's lifetime */
+    LogRun log;
     Session *destination;
     DestStream *dest_streams; /* of the active streams */
     StreamRun *streams;       /* all, as in the plan */
@@ -86,6 +106,18 @@ bool attempt_run(Attempt *attempt, Err *err);
 /* restore.c: reads the destination's commits and decides each stream's start; then again what prepare found. */
 bool restore_starts(Attempt *attempt, Err *err);
 void restore_after_prepare(Attempt *attempt, const PrepareResult *results);
+
+/* Whether the stream is read from the source's log in this run: one of cdc that is not read apart. */
+static inline bool reads_log(const StreamRun *run)
+{
+    return run->plan->sync == SYNC_CDC && !reads_apart(&run->start);
+}
+
+/* The envelope's strings move with every mark; each stream keeps those of now in an arena of its own. */
+void stream_keep_position(StreamRun *run, Position next);
+
+/* How the destination is to write the stream. */
+DestStream attempt_dest_stream(Attempt *attempt, const StreamRun *run);
 
 /* commit.c: one epoch of streams[0 … count), in the fixed order of steps. `streams` are indexes into attempt->streams.
  */

@@ -1,13 +1,14 @@
 /* The commit loop's one commit. The order is fixed, with a failpoint between each step:
  *
  *   lease still ours → destination: counts agree, rows applied, records written, ONE transaction → state mirror
- *   → source told (by sources that have to be told: none yet; their place is between the last two failpoints)
+ *   → source told (a change log, through its feed)
  *
  * A crash between any two steps loses and doubles nothing: the destination's record is the truth on restart, the state
  * store only mirrors it, and the source is told last. */
 #include "engine/attempt.h"
 
 #include "base/failpoint.h"
+#include "engine/log_feed.h"
 
 /* A read that goes on after a forced barrier can hold rows that an earlier commit wrote. */
 static Guarantee effective_guarantee(const StreamRun *run)
@@ -50,7 +51,8 @@ static int streams_left(const Attempt *attempt)
 {
     int left = 0;
     for (int i = 0; i < attempt->stream_count; i++)
-        left += !attempt->streams[i].start.skip && !attempt->streams[i].position.complete;
+        left += !attempt->streams[i].start.skip && !attempt->streams[i].position.complete &&
+                attempt->streams[i].plan->sync != SYNC_CDC;
     return left;
 }
 
@@ -102,6 +104,18 @@ static bool mirror_commit(Attempt *attempt, const Epoch *epoch, Arena *arena, Er
     return ok;
 }
 
+/* A log that no feed reads yet is told when it is opened, which is from the position that is committed. */
+static void tell_source(const Attempt *attempt, const int *streams, int count)
+{
+    const char *position = NULL;
+    for (int i = 0; i < count; i++)
+        if (reads_log(&attempt->streams[streams[i]])) position = attempt->streams[streams[i]].position.log;
+    if (position == NULL) return;
+    failpoint(cdc_after_commit_before_confirm);
+    if (attempt->log.feed != NULL) log_feed_confirm(attempt->log.feed, position);
+    failpoint(cdc_after_confirm);
+}
+
 static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Arena *arena, Err *err)
 {
     ApplyCounts *counts = arena_array(arena, ApplyCounts, epoch->count);
@@ -119,6 +133,7 @@ static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Aren
     atomic_store(&attempt->progress->epoch, number);
     if (!mirror_commit(attempt, epoch, arena, err)) return false;
     failpoint(after_state);
+    tell_source(attempt, streams, epoch->count);
     failpoint(after_confirm);
     return true;
 }

@@ -46,6 +46,7 @@ typedef struct RunOptions {
     const StreamRepair *repairs; /* repair_count > 0: the run is a repair of these streams, and reads no other */
     int repair_count;
     const BackfillSpec *backfill; /* NULL: no backfill */
+    bool drain;                   /* a continuous pipeline too ends at the position that is current at its start */
 } RunOptions;
 
 typedef struct StreamResult {

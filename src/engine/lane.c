@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/cursor.h"
 #include "engine/feed.h"
+#include "engine/lane_log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ typedef struct Lane {
     Queue *queue;
     EpochClock clock;
     int64_t staged_bytes, staged_rows;
-    int feeds_left;
+    int feeds_left; /* of the crew */
+    LaneLog log;
     int64_t stop_seen_us; /* monotonic: when a signal was first noticed; 0: none was */
     bool lost;            /* a feed failed; what stands at a resume point is committed, and the attempt ends */
     bool cut;             /* the feeds do not come to their next batch, so they are not waited for */
@@ -27,19 +29,6 @@ typedef struct Lane {
 static StreamRun *lane_stream(const Lane *lane, int i)
 {
     return &lane->attempt->streams[lane->streams[i]];
-}
-
-/* The envelope's strings move with every mark; each stream keeps those of now in an arena of its own. */
-static void keep_texts(StreamRun *run, Position next)
-{
-    Arena *fresh = mem_zero(sizeof *fresh);
-    arena_init(fresh);
-    run->position = position_copy(&next, fresh);
-    if (run->texts != NULL) {
-        arena_release(run->texts);
-        free(run->texts);
-    }
-    run->texts = fresh;
 }
 
 /* ---- what an item tells ------------------------------------------------------------------------------------------ */
@@ -52,12 +41,19 @@ static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *
         run->chunk_upper = item->upper == NULL ? NULL : arena_strdup(&lane->attempt->arena, item->upper);
         return true;
     }
+    if (run->plan->sync == SYNC_CDC) {
+        if (atomic_load(&run->progress->started_us) == 0) {
+            atomic_store(&run->progress->started_us, clock_mono_us());
+            run->result->whole = !run->start.resuming;
+        }
+        return true;
+    }
     Position next = run->position;
     next.lower = item->lower;
     next.upper = item->upper;
     next.upper_inclusive = item->upper_inclusive;
     next.ahead = item->ahead;
-    keep_texts(run, next);
+    stream_keep_position(run, next);
     run->result->range_lower = item->lower == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->lower);
     run->result->range_upper = item->upper == NULL ? NULL : arena_strdup(lane->attempt->result_arena, item->upper);
     if (atomic_load(&run->progress->started_us) == 0) {
@@ -133,7 +129,7 @@ static void take_mark(StreamRun *run, QueueItem *item)
         next.repeats = run->start.after_forced;
     }
     if (item->highest != NULL) next.highest = item->highest;
-    keep_texts(run, next);
+    stream_keep_position(run, next);
     if (item->at_mark && !whole) take_part_mark(run, item);
     if (!whole) return;
     run->rows_since_mark = 0;
@@ -158,7 +154,7 @@ static void complete_chunk(StreamRun *run)
     arena_init(&texts);
     next.backfill = backfill_saved(run->start.backfill, next.backfill, run->chunk_upper, run->staged_total, &texts);
     run->start.backfill->over = next.backfill == NULL;
-    keep_texts(run, next);
+    stream_keep_position(run, next);
     arena_release(&texts);
 }
 
@@ -173,7 +169,7 @@ static void complete_position(StreamRun *run)
     next.source = NULL;
     next.parted = false;
     next.repeats = false;
-    keep_texts(run, next);
+    stream_keep_position(run, next);
 }
 
 static void take_range_end(StreamRun *run)
@@ -189,8 +185,8 @@ static void take_end(StreamRun *run, const QueueItem *item)
 {
     take_range_end(run);
     if (item->keys_at_us != 0) run->position.keys_at_us = item->keys_at_us;
-    run->ended = true;
-    run->finish = true;
+    run->ended = !reads_log(run);
+    run->finish = run->ended;
     run->result->verified_empty = item->verified_empty;
     run->result->null_cursors = item->null_cursors;
     if (item->null_cursors > 0)
@@ -202,12 +198,10 @@ static void take_end(StreamRun *run, const QueueItem *item)
 
 static bool take_item(Lane *lane, QueueItem *item, Err *err)
 {
-    if (item->feed_done) {
-        lane->feeds_left--;
-        return true;
-    }
-    if (item->feed_lost) {
-        lane->lost = true;
+    if (item->feed_done) lane->feeds_left--;
+    if (item->feed_lost) lane->lost = true;
+    if (item->stream < 0) {
+        lane_log_take(&lane->log, item);
         return true;
     }
     StreamRun *run = &lane->attempt->streams[item->stream];
@@ -215,9 +209,13 @@ static bool take_item(Lane *lane, QueueItem *item, Err *err)
     if (item->parts != NULL) take_parts(run, item);
     bool rows = item->batch != NULL; /* staging takes the batch */
     if (rows && !take_batch(lane, run, item, err)) return false;
-    if (rows || item->part_end) take_mark(run, item);
+    if (item->of_log)
+        lane_log_take(&lane->log, item);
+    else if (rows || item->part_end)
+        take_mark(run, item);
     if (item->range_end) take_range_end(run);
     if (item->end) take_end(run, item);
+    if (item->end && reads_log(run)) lane_log_baseline_end(&lane->log);
     return true;
 }
 
@@ -232,8 +230,9 @@ static EpochFacts lane_facts(const Lane *lane)
         .at_resume_point = true,
         .force_allowed = true,
         .ended = true,
-        .stopping = lane->feeds_left == 0 || lane->cut || lane->lost,
+        .stopping = (lane->feeds_left == 0 && !lane_log_running(&lane->log)) || lane->cut || lane->lost,
     };
+    facts.changed = lane_log_due(&lane->log, facts.now_us);
     for (int i = 0; i < lane->count; i++) {
         const StreamRun *run = lane_stream(lane, i);
         facts.changed = facts.changed || run->moved || run->staged_rows > 0;
@@ -241,7 +240,7 @@ static EpochFacts lane_facts(const Lane *lane)
         if (run->rows_since_mark == 0) continue;
         facts.at_resume_point = false;
         bool replaces = run->start.backfill != NULL && run->start.backfill->replaces;
-        if (!run->plan->decision.survives_forced_barrier || replaces) facts.force_allowed = false;
+        if (!run->plan->decision.survives_forced_barrier || replaces || reads_log(run)) facts.force_allowed = false;
     }
     return facts;
 }
@@ -250,12 +249,15 @@ static bool lane_commit(Lane *lane, bool forced, Err *err)
 {
     for (int i = 0; i < lane->count; i++)
         if (forced && lane_stream(lane, i)->rows_since_mark > 0) lane_stream(lane, i)->position.repeats = true;
+    lane_log_place(&lane->log);
+    if (lane->log.attempt != NULL) failpoint(cdc_before_commit);
     if (!commit_epoch(lane->attempt, lane->streams, lane->count, forced, err)) return false;
     for (int i = 0; forced && i < lane->count; i++) {
         StreamRun *run = lane_stream(lane, i);
         run->rows_since_mark = 0;
         if (run->parts != NULL) parts_forced(run->parts);
     }
+    lane_log_committed(&lane->log);
     lane->staged_bytes = 0;
     lane->staged_rows = 0;
     lane->clock.opened_us = clock_mono_us();
@@ -286,13 +288,15 @@ static bool lane_step(Lane *lane, bool *over, Err *err)
     EpochFacts facts = lane_facts(lane);
     switch (epoch_step(&lane->clock, &facts)) {
     case EPOCH_CONTINUE:
-        return true;
+        if (facts.rows > 0 || !facts.at_resume_point || !lane_log_due(&lane->log, facts.now_us)) return true;
+        return lane_commit(lane, false, err);
     case EPOCH_FORCE:
         return lane_commit(lane, true, err);
     case EPOCH_COMMIT:
         *over = facts.ended || facts.stopping;
-        if (!facts.changed) return true;
-        return lane_commit(lane, false, err);
+        if (facts.changed) return lane_commit(lane, false, err);
+        lane_log_idle(&lane->log);
+        return true;
     case EPOCH_DISCARD:
         say_dropped(lane);
         lane_discard(lane);
@@ -338,6 +342,11 @@ static bool lane_outcome(Lane *lane, FeedCrew *crew, bool lane_ok, Err *err)
         stop_ask(&lane->attempt->stop, STOP_FAILED);
     queue_close(lane->queue);
     bool feeds_ok = feed_crew_join(crew, err);
+    Err log_err;
+    if (!lane_log_join(&lane->log, &log_err) && (feeds_ok || err->code == ERR_STOPPED)) {
+        feeds_ok = false;
+        *err = log_err;
+    }
     if (lane_ok && (feeds_ok || lane->cut)) return true;
     if (!lane_ok && (lane_err.code != ERR_STOPPED || feeds_ok || err->code == ERR_STOPPED)) *err = lane_err;
     lane_discard(lane);
@@ -357,10 +366,20 @@ bool lane_run(Attempt *attempt, const int *streams, int count, Err *err)
                   .max_bytes = pipeline->commit_max_bytes,
                   .opened_us = clock_mono_us()},
     };
-    FeedCrew *crew = feed_crew_start(attempt, streams, count, lane.queue);
+    if (!lane_log_init(&lane.log, attempt, streams, count, lane.queue, err)) {
+        lane_log_release(&lane.log);
+        queue_free(lane.queue);
+        return false;
+    }
+    int *reads = arena_array(&attempt->arena, int, count + 1), read_count = 0;
+    for (int i = 0; i < count; i++)
+        if (!reads_log(&attempt->streams[streams[i]]) || attempt->streams[streams[i]].start.baseline)
+            reads[read_count++] = streams[i];
+    FeedCrew *crew = feed_crew_start(attempt, reads, read_count, lane.queue);
     lane.feeds_left = feed_crew_size(crew);
-    bool ok = lane.feeds_left == 0 || lane_loop(&lane, err);
+    bool ok = (lane.feeds_left == 0 && lane.log.feed == NULL) || lane_loop(&lane, err);
     ok = lane_outcome(&lane, crew, ok, err);
+    lane_log_release(&lane.log);
     queue_free(lane.queue);
     return ok;
 }

@@ -15,7 +15,8 @@
  * read        counts reads of the stream; the high half of _openetl_seq where the source has no position of its own
  * complete    the read came to its end
  * source      the source room's own text, absent at the start of a read
- * lower/upper the range of the read (incremental); watermark the upper bound of the last complete read; highest the
+ * lower/upper the range of the read (incremental); cdc: lower is the high half of the sequence below which every version is
+ *             superseded once the baseline is read (absent: there are none); watermark the upper bound of the last complete read; highest the
  *             highest cursor value read so far, over all reads
  * repeats     a forced barrier committed rows after `source`, so a read that goes on from there gives them again; stays
  *             until the read's end, since a recovery cannot tell where those rows end

@@ -38,6 +38,7 @@ void queue_item_release(QueueItem *item)
     free(item->lower);
     free(item->upper);
     free(item->ahead);
+    free(item->log);
     parts_free(item->parts);
     *item = (QueueItem){0};
 }

@@ -30,6 +30,10 @@ typedef struct QueueItem {
     bool end;             /* the read came to its end */
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */
+    char *log;            /* cdc: after this item the log can be read on exactly from here (malloc'ed), or NULL */
+    bool of_log;          /* the batch is of changes, not of a table's read */
+    bool log_end;         /* all changes of the run were given */
+    bool log_done;        /* the log's feed ends after this item */
     bool feed_done;       /* a feed thread ends after this item */
     bool feed_lost;       /* a feed thread failed in a way that another attempt may cure; what it gave before holds */
 } QueueItem;

@@ -1,6 +1,11 @@
 #include "engine/read_work.h"
 
+#include "base/clock.h"
 #include "base/failpoint.h"
+
+#include <unistd.h>
+
+enum { JOIN_PATIENCE_US = 60 * 1000000, JOIN_PAUSE_US = 200 * 1000 };
 
 static bool read_whole(StreamRead *read, Reader *reader, Err *err)
 {
@@ -90,13 +95,31 @@ static bool read_shared(StreamRead *read, Reader *reader, Share *share, bool res
     return ok;
 }
 
+/* In the anchor's snapshot nobody can be waited for while somebody else waits for the table: see read_join. */
+static bool join_anchor(StreamRead *read, Reader **reader, Err *err)
+{
+    for (int64_t until_us = clock_mono_us() + JOIN_PATIENCE_US; clock_mono_us() < until_us; usleep(JOIN_PAUSE_US)) {
+        if (!read_source(read)->read_join(read->session, &read->spec, read->snapshot, reader, err)) return false;
+        if (*reader != NULL) return true;
+        if (crew_ending(read->crew)) return err_set(err, ERR_STOPPED, "the run is ending");
+    }
+    return err_set(err, ERR_SOURCE_CONFLICT, "table %s could not be read: somebody waits for a lock on it",
+                   read->run->plan->name);
+}
+
+static bool open_reader(StreamRead *read, Reader **reader, Err *err)
+{
+    if (read->snapshot != NULL) return join_anchor(read, reader, err);
+    return read_source(read)->read_open(read->session, &read->spec, reader, err);
+}
+
 bool read_once(StreamRead *read, Err *err)
 {
     const SourceOps *source = read_source(read);
     Reader *reader = NULL;
     Share share;
     bool resumable;
-    if (!source->read_open(read->session, &read->spec, &reader, err)) return false;
+    if (!open_reader(read, &reader, err)) return false;
     bool ok = find_parts(read, reader, &share, &resumable, err);
     if (ok && share.parts != NULL && (share.count > 0 || read->run->start.position.parted))
         ok = read_shared(read, reader, &share, resumable, err);

@@ -18,6 +18,19 @@ static bool goes_on(const StreamRead *read)
     return read->run->start.resuming && position->rows > 0 && (position->source != NULL || position->parted);
 }
 
+/* The anchor's snapshot does not change. Rows that came after it are seen by a later one, which the next attempt has; what
+ * is hidden stays hidden. */
+static bool late_rows(const StreamRead *read, int64_t counted, Err *err)
+{
+    bool again = read->crew->attempt->number == 1;
+    err_set(err, again ? ERR_SOURCE_CONFLICT : ERR_VERIFY_EMPTY,
+            "the baseline of %s found no row, but an independent count found %lld", read->run->plan->name,
+            (long long)counted);
+    err_fix(err, again ? "the next attempt reads it in a later snapshot"
+                       : "look for a row security policy or a replica that hides rows");
+    return false;
+}
+
 /* Reads the range until it gave rows or an independent count agrees that there are none. A row may arrive between the
  * read and the count of a full refresh, so a disagreement is first answered by reading again. */
 bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
@@ -31,6 +44,7 @@ bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
             *verified_empty = true;
             return true;
         }
+        if (read->snapshot != NULL) return late_rows(read, counted, err);
         if (read->nothing) return true; /* the first rows came just now: the next run reads them */
         if (round + 1 == EMPTY_READS) {
             err_set(err, ERR_VERIFY_EMPTY, "the read of %s found no row, but an independent count found %lld",

@@ -23,9 +23,10 @@ struct StreamRead {
     Session *session; /* the leader's */
     Arena *arena;
     ReadSpec spec;
-    const char *ahead; /* what the position keeps of a replica that is behind: authority.h */
-    bool nothing;      /* a value-based cursor over a table without a row: there is nothing to read */
-    bool stopped;      /* it did not come to its end, and that is no failure of this feed */
+    const char *snapshot; /* the read is in this one, which the log's anchor made; NULL: in one of its own */
+    const char *ahead;    /* what the position keeps of a replica that is behind: authority.h */
+    bool nothing;         /* a value-based cursor over a table without a row: there is nothing to read */
+    bool stopped;         /* it did not come to its end, and that is no failure of this feed */
     int64_t began_us;
     atomic_llong taken;   /* rows the source gave */
     atomic_llong rows;    /* of those, the ones that went into the queue */

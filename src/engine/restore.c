@@ -116,15 +116,34 @@ static void start_incremental(const Saved *saved, StreamStart *start)
     start->position.keys_at_us = before->keys_at_us;
 }
 
+/* A baseline that was begun goes on, in a later snapshot; one that was read is followed by the log alone. */
+static void start_cdc(const Saved *saved, const StreamPlan *plan, StreamStart *start)
+{
+    const Position *before = &saved->position;
+    if (saved->usable && before->log != NULL) {
+        if (!before->complete) go_on(saved, start);
+        start->position = *before;
+        start->baseline = !before->complete && plan->baseline;
+    } else {
+        start->position = (Position){
+            .generation = before->generation + 1, .read = before->read + 1, .seq = before->seq, .repeats = false};
+        start->foreign = !saved->usable;
+        start->baseline = plan->baseline;
+    }
+    start->position.complete = !start->baseline;
+}
+
 static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Arena *arena)
 {
     StreamStart *start = &run->start;
     *start = (StreamStart){.last_epoch = saved->record == NULL ? 0 : saved->record->epoch};
     if (run->plan->sync == SYNC_INCREMENTAL)
         start_incremental(saved, start);
+    else if (run->plan->sync == SYNC_CDC)
+        start_cdc(saved, run->plan, start);
     else
         start_full(saved, sync, start);
-    if (!start->resuming && !start->skip) {
+    if (!start->resuming && !start->skip && run->plan->sync != SYNC_CDC) {
         start->position.read = saved->position.read + 1;
         start->position.sync = sync.unfinished ? sync.newest : sync.newest + 1;
         start->position.seq = saved->position.seq;
@@ -188,6 +207,7 @@ static SyncState sync_state(Attempt *attempt, const CommitList *list, const Save
     for (int i = 0; i < attempt->stream_count; i++)
         if (saved[i].record != NULL && saved[i].position.sync > sync.newest) sync.newest = saved[i].position.sync;
     for (int i = 0; i < attempt->stream_count; i++) {
+        if (attempt->streams[i].plan->sync == SYNC_CDC) continue; /* it is read on by every run */
         bool of_sync = saved[i].usable && saved[i].position.sync == sync.newest;
         begun = begun || of_sync;
         reading = reading || (of_sync && !saved[i].position.complete);
@@ -197,16 +217,44 @@ static SyncState sync_state(Attempt *attempt, const CommitList *list, const Save
     return sync;
 }
 
+/* Where the destination is in the log: the newest position that any stream has, also one that left the pipeline. One that was
+ * reset does not count. */
+static void find_log(Attempt *attempt, const CommitList *list, const ResetMark *marks, int mark_count)
+{
+    const LogOps *ops = attempt->plan->source_connector->source->log;
+    LogRun *log = &attempt->log;
+    for (int i = 0; ops != NULL && i < list->count; i++) {
+        Position position;
+        Err ignored;
+        const CommitRecord *record = &list->items[i];
+        if (reset_since(marks, mark_count, record) ||
+            !position_from_text(record->position, &attempt->arena, &position, &ignored) || position.log == NULL ||
+            (log->from != NULL && !ops->before(log->from, position.log)))
+            continue;
+        log->from = position.log;
+        log->saved_us = record->committed_at_us;
+    }
+}
+
+/* Which streams are read from it. */
+static void join_log(Attempt *attempt)
+{
+    LogRun *log = &attempt->log;
+    log->streams = arena_array(&attempt->arena, int, attempt->stream_count + 1);
+    for (int i = 0; i < attempt->active_count; i++)
+        if (reads_log(&attempt->streams[attempt->active[i]])) log->streams[log->count++] = attempt->active[i];
+}
+
 /* Streams that commit together share the epochs' numbers, also with streams that have left the pipeline: a run that is
  * late and still has one of those must find its number taken. */
 static void share_epochs(Attempt *attempt, const CommitList *list)
 {
     int64_t last = 0;
-    if (attempt->plan->scope != SCOPE_PIPELINE) return;
+    bool whole = attempt->plan->scope == SCOPE_PIPELINE;
     for (int i = 0; i < list->count; i++)
         if (list->items[i].epoch > last) last = list->items[i].epoch;
     for (int i = 0; i < attempt->stream_count; i++)
-        attempt->streams[i].start.last_epoch = last;
+        if (whole || attempt->streams[i].plan->sync == SYNC_CDC) attempt->streams[i].start.last_epoch = last;
 }
 
 bool restore_starts(Attempt *attempt, Err *err)
@@ -240,6 +288,8 @@ bool restore_starts(Attempt *attempt, Err *err)
         if (!run->start.skip) attempt->active[attempt->active_count++] = i;
     }
     share_epochs(attempt, &list);
+    find_log(attempt, &list, marks, mark_count);
+    join_log(attempt);
     return true;
 }
 
@@ -252,6 +302,11 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
         StreamStart *start = &run->start;
         if (results[i].seq_high > start->position.seq) start->position.seq = results[i].seq_high;
         run->position.seq = start->position.seq;
+        if (results[i].created && start->baseline && !start->resuming) {
+            start->position.lower = NULL; /* there are no versions to supersede */
+            run->position.lower = NULL;
+        }
+        if (reads_log(run)) continue; /* anchor.c refused what is gone */
         bool had_progress = start->resuming || start->position.watermark != NULL;
         if (!results[i].created || !had_progress || reads_apart(start)) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */

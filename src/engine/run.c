@@ -15,6 +15,7 @@ enum {
     LEASE_SECONDS = 30,
     RETRY_FIRST_US = 1000000,
     RETRY_LONGEST_US = 60000000,
+    RESHAPES_MOST = 5,
     FILE_WAIT_US = 600000000,
     CHUNK_WAIT_US = 600000000,
     TURN_GRACE_US = 10000000
@@ -236,6 +237,7 @@ static bool try_once(Run *run, int number, Err *err)
         .repairs = run->options->repairs,
         .repair_count = run->options->repair_count,
         .backfill = run->options->backfill == NULL ? NULL : &run->backfill,
+        .drain = run->options->drain,
         .asked = run->stop,
         .progress = run->progress,
         .result = run->result,
@@ -305,10 +307,10 @@ static int64_t retry_wait_us(int number)
 }
 
 /* Waits, keeping the lease; a lost one shows when the attempt begins. */
-static bool wait_to_retry(Run *run, int number, const Err *cause)
+static bool wait_to_retry(Run *run, int number, int failures, const Err *cause)
 {
     Err ignored;
-    int64_t wait_us = retry_wait_us(number);
+    int64_t wait_us = retry_wait_us(failures);
     char text[32];
     duration_format(wait_us, text, sizeof text);
     log_warn("attempt %d failed (%s: %s); again in %s", number, err_word(cause->code), cause->message, text);
@@ -352,16 +354,38 @@ static bool give_turn(Run *run, Err *err)
     return take_lease(run, INT64_MAX / 2 - clock_mono_us(), err);
 }
 
+/* Attempts that failed in a row. */
+typedef struct Failures {
+    int count;
+    int reshaped; /* without a commit between them */
+} Failures;
+
+/* A table that changed its shape under a log is no failure: the next attempt knows the new one. A pipeline that follows a
+ * log runs for months, so its failures count from its last commit on. */
+static bool may_repeat(const Run *run, Failures *failures, bool committed, const Err *err)
+{
+    const PipelineResource *pipeline = &run->pipeline->pipeline;
+    if (!err_retryable(err->code) || stop_asked(run->stop)) return false;
+    if (err->code == ERR_SOURCE_RESHAPED) {
+        failures->reshaped = committed ? 0 : failures->reshaped + 1;
+        return failures->reshaped <= RESHAPES_MOST;
+    }
+    if (committed && pipeline->schedule == SCHEDULE_CONTINUOUS) failures->count = 0;
+    failures->count++;
+    return failures->count <= pipeline->retries;
+}
+
 static bool run_attempts(Run *run, Err *err)
 {
-    int retries = run->pipeline->pipeline.retries, failures = 0;
+    Failures failures = {0};
     for (int number = 1;; number++) {
         Err bookkeeping;
         if (!open_attempt(run, number, err)) return false;
         failpoint(after_lease);
+        int64_t epochs = run->result->epochs;
         bool ok = try_once(run, number, err);
         failpoint(before_finish);
-        bool again = !ok && err_retryable(err->code) && failures < retries && !stop_asked(run->stop);
+        bool again = !ok && may_repeat(run, &failures, run->result->epochs > epochs, err);
         if (!record_attempt(run, number, ok, again, err, &bookkeeping)) {
             if (ok) *err = bookkeeping;
             return false;
@@ -371,10 +395,12 @@ static bool run_attempts(Run *run, Err *err)
             continue;
         }
         if (ok || !again) return ok;
-        failures++;
         run->turned = false;
         Err beat;
-        if (!wait_to_retry(run, number, err)) return stopped_waiting(run, number, err);
+        if (err->code == ERR_SOURCE_RESHAPED)
+            log_info("%s; planning again", err->message);
+        else if (!wait_to_retry(run, number, failures.count, err))
+            return stopped_waiting(run, number, err);
         if (!state_lease_beat(run->state, &run->lease, run->lease_ttl_us, &beat)) {
             *err = beat;
             return false;

@@ -104,9 +104,40 @@ static bool read_repair(StreamRead *read, QueueItem *end, Err *err)
 
 static const ReadKind REPAIR = {.decide = decide_nothing, .read = read_repair};
 
+/* ---- a baseline -------------------------------------------------------------------------------------------------- */
+
+/* What the versions of before it have to give way to: a truncation that lies right below the baseline's rows. With it goes
+ * also a row that was deleted while nobody looked at the log. */
+static Batch *superseding(const StreamRead *read)
+{
+    const StreamRun *run = read->run;
+    BatchBuilder builder;
+    Seq seq = {.high = strtoull(run->start.position.lower, NULL, 16), .low = 0};
+    builder_init(&builder, &run->plan->schema, 1, BATCH_BYTES);
+    for (int i = 0; i < run->plan->schema.count; i++)
+        column_append_null(&builder.columns[i]);
+    builder_set_version(&builder, OP_TRUNCATE, seq);
+    builder_end_row(&builder);
+    Batch *batch = builder_finish(&builder, seq);
+    builder_release(&builder);
+    batch->stream = run->dest_index;
+    identity_assign_log(run->plan->name, run->start.position.generation, batch);
+    return batch;
+}
+
+static bool read_baseline(StreamRead *read, QueueItem *end, Err *err)
+{
+    if (!read_verified(read, &end->verified_empty, err)) return false;
+    if (!read->stopped && read->run->start.position.lower != NULL) end->batch = superseding(read);
+    return true;
+}
+
+static const ReadKind BASELINE = {.decide = decide_nothing, .read = read_baseline};
+
 static const ReadKind *kind_of(const StreamRun *run)
 {
     if (run->start.backfill != NULL) return &READ_BACKFILL;
+    if (run->start.baseline) return &BASELINE;
     return run->start.repair != NULL ? &REPAIR : &RANGE;
 }
 
@@ -130,7 +161,7 @@ static uint64_t read_number(const StreamStart *start)
     return start->position.read > least ? start->position.read : least;
 }
 
-static ReadSpec spec_of(Attempt *attempt, const StreamRun *run)
+ReadSpec stream_read_spec(Attempt *attempt, const StreamRun *run)
 {
     const StreamPlan *plan = run->plan;
     bool repair = run->start.repair != NULL, apart = reads_apart(&run->start);
@@ -139,9 +170,9 @@ static ReadSpec spec_of(Attempt *attempt, const StreamRun *run)
         .stream = plan->name,
         .table = plan->source,
         .schema = &plan->schema,
-        .sync = repair             ? SYNC_FULL_REFRESH
-                : backfill != NULL ? SYNC_INCREMENTAL
-                                   : plan->sync,
+        .sync = backfill != NULL                   ? SYNC_INCREMENTAL
+                : repair || plan->sync == SYNC_CDC ? SYNC_FULL_REFRESH
+                                                   : plan->sync,
         .where = plan->where,
         .key = plan->key,
         .key_count = plan->key_count,
@@ -181,7 +212,8 @@ bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Er
         .index = stream,
         .session = session,
         .arena = arena,
-        .spec = spec_of(crew->attempt, &crew->attempt->streams[stream]),
+        .spec = stream_read_spec(crew->attempt, &crew->attempt->streams[stream]),
+        .snapshot = crew->attempt->streams[stream].start.baseline ? crew->attempt->log.snapshot : NULL,
         .began_us = clock_mono_us(),
         .cursor_column = -1,
     };

@@ -9,6 +9,9 @@
 bool source_session(Attempt *attempt, Session **session, Err *err);
 bool primary_session(Attempt *attempt, Session **session, Err *err);
 
+/* How its table is read. */
+ReadSpec stream_read_spec(Attempt *attempt, const StreamRun *run);
+
 /* Reads the stream to its end, or until the crew is ending. */
 bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Err *err);
 /* Reads parts of a share; the share was given by crew_next and is left in here. A session that cannot join is no error:

@@ -9,7 +9,7 @@ from support.cli import ROOT
 
 COMMANDS = [
     "init", "doctor", "discover", "plan", "apply", "run", "runs", "checkpoints", "status", "compact", "reconcile", "backfill", "audit",
-    "state show", "state reset", "connector list", "debug failpoints", "debug errors", "completion",
+    "state show", "state reset", "state rebaseline", "connector list", "debug failpoints", "debug errors", "completion",
     "version", "help",
 ]  # fmt: skip
 
@@ -44,6 +44,7 @@ def test_help_of_a_group(run):
         "commands:\n"
         "  state show            saved positions: the lease, the last commit a stream, reset marks\n"
         "  state reset           lets the next run read streams from the start\n"
+        "  state rebaseline      reads cdc streams anew when their place in the log is lost\n"
     )
 
 
@@ -117,8 +118,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     [
         ("openetl pl", {"plan"}),
         ("openetl r", {"reconcile", "run", "runs"}),
-        ("openetl state ", {"show", "reset"}),
-        ("openetl state re", {"reset"}),
+        ("openetl state ", {"show", "reset", "rebaseline"}),
+        ("openetl state re", {"rebaseline", "reset"}),
         ("openetl --workspace w debug ", {"failpoints", "errors"}),
         ("openetl plan --fi", {"--file"}),
         ("openetl plan --output ", {"text", "json"}),

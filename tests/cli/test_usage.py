@@ -9,7 +9,7 @@ import pytest
         (["plna"], 'there is no command "plna"', "did you mean openetl plan? openetl help lists the commands"),
         (["frobnicate"], 'there is no command "frobnicate"', "openetl help lists the commands"),
         (["state", "shwo"], 'there is no command "state shwo"', "did you mean openetl state show? openetl help lists the commands"),
-        (["state"], "state needs another word", "openetl state show, openetl state reset"),
+        (["state"], "state needs another word", "openetl state show, openetl state reset, openetl state rebaseline"),
         (["plan", "--fiel", "x"], "openetl plan has no option --fiel", "did you mean --file? openetl plan --help lists the options"),
         (["plan", "--xyzzy"], "openetl plan has no option --xyzzy", "openetl plan --help lists the options"),
         (["plan", "-Z"], "openetl plan has no option -Z", "openetl plan --help lists the options"),

@@ -403,7 +403,7 @@ static void rules_between_fields(void **state)
          S0 "deletes: an incremental read does not see deletes",
          "write deletes: { reconcile: 24h }, which compares keys that often"},
         {PIPELINE STREAM "        deletes: { as: hard }\n        sync: incremental\n        cursor: c\n",
-         "f.yaml:9:18: spec.source.streams[0].deletes.reconcile: a required field is missing", NULL},
+         "f.yaml:9:18: spec.source.streams[0].deletes.reconcile: a required field is missing", "add reconcile"},
         {PIPELINE STREAM
          "        deletes: { reconcile: 1h, as: ignore }\n        sync: incremental\n        cursor: c\n",
          "f.yaml:9:39: spec.source.streams[0].deletes.as: expected soft or hard, found the text \"ignore\"",

@@ -21,8 +21,9 @@ const Connector connector_postgres = {
     .url_schemes = {"postgresql", "postgres"},
     .capabilities =
         {
-            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true},
-            .replay = {[SYNC_FULL_REFRESH] = REPLAY_EXACT, [SYNC_INCREMENTAL] = REPLAY_SUPERSET},
+            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true, [SYNC_CDC] = true},
+            .replay =
+                {[SYNC_FULL_REFRESH] = REPLAY_EXACT, [SYNC_INCREMENTAL] = REPLAY_SUPERSET, [SYNC_CDC] = REPLAY_EXACT},
             .commit_style = COMMIT_STAGE_AND_APPLY,
             .dedupes = true,
             .merges = true,

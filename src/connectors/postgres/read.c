@@ -60,6 +60,13 @@ static bool reader_plan(PgReader *reader, Err *err)
            plan_statements(reader, err);
 }
 
+static bool reader_resume(PgReader *reader, Err *err)
+{
+    const ReadSpec *spec = reader->spec;
+    return spec->resume == NULL ||
+           keyset_resume(spec, reader->phases, reader->phase_count, &reader->phase, &reader->after, err);
+}
+
 static bool reader_start(PgReader *reader, Err *err)
 {
     const ReadSpec *spec = reader->spec;
@@ -69,9 +76,7 @@ static bool reader_start(PgReader *reader, Err *err)
         return false;
     }
     if (!snapshot_begin(reader->session, spec, &reader->arena, &reader->lsn, &reader->table, err)) return false;
-    if (!reader_plan(reader, err)) return false;
-    return spec->resume == NULL ||
-           keyset_resume(spec, reader->phases, reader->phase_count, &reader->phase, &reader->after, err);
+    return reader_plan(reader, err) && reader_resume(reader, err);
 }
 
 static void shape_release(PgShape *shape)
@@ -138,7 +143,7 @@ static bool pg_read_join(Session *session, const ReadSpec *spec, const char *sna
     *reader = NULL;
     bool ok =
         snapshot_join(opened->session, spec, snapshot, &opened->arena, &opened->lsn, &opened->table, &joined, err);
-    if (ok && joined) ok = reader_plan(opened, err);
+    if (ok && joined) ok = reader_plan(opened, err) && reader_resume(opened, err);
     if (ok && joined) {
         *reader = (Reader *)opened;
         return true;

@@ -125,6 +125,7 @@ bool publication_check(const PgCapture *capture, const PgLogPosition *position, 
     for (int i = 0; i < spec->count; i++) {
         const char *stream = spec->streams[i].stream, *ids = capture->now.tables[i].ids;
         const char *was = log_position_table(position, stream);
+        if (!all && spec->anew != NULL && spec->anew[i]) continue;
         if (was == NULL ? !all : ids != NULL && strcmp(ids, was) == 0) continue;
         err_set(err, ERR_STATE_POSITION_INVALID,
                 was == NULL ? "%s is not anchored in the log"
