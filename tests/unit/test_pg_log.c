@@ -182,6 +182,9 @@ static void streamed_transactions(void **state)
     sql(world, "SELECT pg_reload_conf()");
     SQL_OK(world, "CREATE TABLE t (id int PRIMARY KEY, v text)");
     begin_reading(world, T, 1);
+    char directory[] = "/tmp/openetl-spill-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    reading.spec.spill_directory = directory;
     MUST(world, open_log(world));
     PGconn *other = PQconnectdb(world->server->url);
     PQclear(PQexec(other,
@@ -190,12 +193,30 @@ static void streamed_transactions(void **state)
     SQL_OK(world, "BEGIN; INSERT INTO t SELECT g FROM generate_series(1000001, 1020000) g; ROLLBACK");
     SQL_OK(world, "INSERT INTO t VALUES (500000, 'small')");
     assert_string_equal(changes(world), "t +[0] 500000 small"); /* the large one is not committed */
+    assert_int_equal(rmdir(directory), 0);                      /* what was kept there has no name */
     SQL_IS(world, "SELECT stream_txns > 0 FROM pg_stat_replication_slots WHERE slot_name = 'openetl_p'", "t");
     PQclear(PQexec(other, "INSERT INTO t VALUES (20001, 'last'); COMMIT"));
     PQfinish(other);
     MUST(world, drain(world));
     assert_int_equal(reading.rows, 20001);
     assert_true(reading.last_low == 40000);
+    SQL_OK(world, "ALTER SYSTEM RESET logical_decoding_work_mem");
+    sql(world, "SELECT pg_reload_conf()");
+}
+
+static void a_missing_spill_directory(void **state)
+{
+    World *world = world_of(state);
+    SQL_OK(world, "ALTER SYSTEM SET logical_decoding_work_mem = '64kB'");
+    sql(world, "SELECT pg_reload_conf()");
+    SQL_OK(world, "CREATE TABLE t (id int PRIMARY KEY, v text)");
+    begin_reading(world, T, 1);
+    reading.spec.spill_directory = "/tmp/openetl-is-not-here";
+    MUST(world, open_log(world));
+    SQL_OK(world, "INSERT INTO t SELECT g, repeat('x', 50) FROM generate_series(1, 20000) g");
+    assert_false(drain(world));
+    assert_string_equal(err_word(world->err.code), "IO");
+    assert_non_null(strstr(world->err.message, "/tmp/openetl-is-not-here"));
     SQL_OK(world, "ALTER SYSTEM RESET logical_decoding_work_mem");
     sql(world, "SELECT pg_reload_conf()");
 }
@@ -251,6 +272,7 @@ int main(void)
         LOG_TEST(long_names),
         LOG_TEST(savepoints_and_two_phases),
         LOG_TEST(streamed_transactions),
+        LOG_TEST(a_missing_spill_directory),
         LOG_TEST(marks_are_at_transaction_ends),
         LOG_TEST(small_transactions_are_gathered),
     };

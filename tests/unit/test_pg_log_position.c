@@ -195,6 +195,24 @@ static void a_left_over_anchor(void **state)
     SQL_IS(world, "SELECT count(*) FROM pg_replication_slots", "1");
 }
 
+/* A slot waits for open transactions; a run that is to stop does not, and leaves no slot. */
+static void stopped_while_it_waits(void **state)
+{
+    World *world = world_of(state);
+    LogAnchor anchor;
+    SQL_OK(world, "CREATE TABLE t (id int PRIMARY KEY, v text)");
+    PGconn *other = PQconnectdb(world->server->url);
+    PQclear(PQexec(other, "BEGIN; INSERT INTO t VALUES (1)"));
+    reading.session = source_open(world);
+    plan(world, T, 1);
+    stop_ask(&world->stop, STOP_SIGNAL);
+    assert_false(pg_log_ops.anchor(reading.session, &reading.spec, &world->arena, &anchor, &world->err));
+    assert_string_equal(err_word(world->err.code), "STOPPED");
+    PQfinish(other);
+    usleep(200000);
+    SQL_IS(world, "SELECT count(*) FROM pg_replication_slots", "0");
+}
+
 /* ---- moving on --------------------------------------------------------------------------------------------------- */
 
 static void slot_is_at(World *world, const char *position)
@@ -295,13 +313,21 @@ static void a_server_that_restarts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LOG_TEST(another_server),          LOG_TEST(a_slot_that_went_on_without_us),
-        LOG_TEST(an_invalidated_slot),     LOG_TEST(a_publication_changed_behind_our_back),
-        LOG_TEST(a_table_taken_out_of_it), LOG_TEST(a_table_made_again),
-        LOG_TEST(a_table_that_is_gone),    LOG_TEST(a_stream_joins),
-        LOG_TEST(somebody_elses),          LOG_TEST(a_left_over_anchor),
-        LOG_TEST(idle_positions_move_on),  LOG_TEST(a_busy_reader_is_kept_alive),
-        LOG_TEST(a_connection_that_ends),  LOG_TEST(a_server_that_restarts),
+        LOG_TEST(another_server),
+        LOG_TEST(a_slot_that_went_on_without_us),
+        LOG_TEST(an_invalidated_slot),
+        LOG_TEST(a_publication_changed_behind_our_back),
+        LOG_TEST(a_table_taken_out_of_it),
+        LOG_TEST(a_table_made_again),
+        LOG_TEST(a_table_that_is_gone),
+        LOG_TEST(a_stream_joins),
+        LOG_TEST(somebody_elses),
+        LOG_TEST(a_left_over_anchor),
+        LOG_TEST(stopped_while_it_waits),
+        LOG_TEST(idle_positions_move_on),
+        LOG_TEST(a_busy_reader_is_kept_alive),
+        LOG_TEST(a_connection_that_ends),
+        LOG_TEST(a_server_that_restarts),
     };
     return cmocka_run_group_tests(tests, server_start, server_stop);
 }

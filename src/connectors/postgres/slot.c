@@ -1,10 +1,12 @@
 #include "connectors/postgres/slot.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
+#include <poll.h>
 #include <unistd.h>
 
-enum { BUSY_WAIT_US = 10000000, BUSY_TICK_US = 200000 };
+enum { BUSY_WAIT_US = 10000000, BUSY_TICK_US = 200000, SAY_AFTER_US = 5000000 };
 
 bool log_server_read(PgSession *session, PgLogServer *server, Err *err)
 {
@@ -48,6 +50,48 @@ bool slot_read(PgSession *session, const char *name, Arena *arena, PgSlot *slot,
     return true;
 }
 
+/* Waits for a slot to be made, which can take as long as the longest transaction; a run that is to stop does so. */
+static bool slot_wait(PgSession *replication, Err *err)
+{
+    PGconn *conn = replication->conn;
+    int64_t since_us = clock_mono_us();
+    bool said = false;
+    while (PQisBusy(conn) != 0) {
+        struct pollfd wait = {.fd = PQsocket(conn), .events = POLLIN};
+        int ready = poll(&wait, 1, PG_TICK_MS);
+        if (ready > 0 && PQconsumeInput(conn) == 0) return pg_fail(replication, NULL, "making a replication slot", err);
+        if (replication->stop != NULL && stop_asked(replication->stop)) {
+            pg_cancel(replication);
+            return err_set(err, ERR_STOPPED,
+                           "the run was stopped while it waited for transactions that are open at the source");
+        }
+        if (said || clock_mono_us() - since_us < SAY_AFTER_US) continue;
+        log_info("waiting for the transactions that are open at the source to end, so that the log begins with none "
+                 "half seen");
+        said = true;
+    }
+    return true;
+}
+
+/* The one row of a command that makes a slot. */
+static bool slot_command(PgSession *replication, const char *sql, PGresult **result, Err *err)
+{
+    PGconn *conn = replication->conn;
+    *result = NULL;
+    bool ok = PQsendQuery(conn, sql) == 1 && slot_wait(replication, err);
+    if (ok) {
+        *result = PQgetResult(conn);
+        ok = PQresultStatus(*result) == PGRES_TUPLES_OK ||
+             pg_fail(replication, *result, "making a replication slot", err);
+    } else if (err->code == ERR_NONE) {
+        pg_fail(replication, NULL, "making a replication slot", err);
+    }
+    for (PGresult *more; (more = PQgetResult(conn)) != NULL;)
+        PQclear(more);
+    if (!ok) PQclear(*result);
+    return ok;
+}
+
 bool slot_make(PgSession *replication, const char *name, bool temporary, Arena *arena, uint64_t *point,
                const char **snapshot, Err *err)
 {
@@ -57,7 +101,8 @@ bool slot_make(PgSession *replication, const char *name, bool temporary, Arena *
     buf_puts(&sql, "CREATE_REPLICATION_SLOT ");
     pg_quote_name(&sql, name);
     buf_printf(&sql, "%s LOGICAL pgoutput EXPORT_SNAPSHOT", temporary ? " TEMPORARY" : "");
-    bool ok = pg_exec(replication, buf_text(&sql), &result, err);
+    err->code = ERR_NONE;
+    bool ok = slot_command(replication, buf_text(&sql), &result, err);
     buf_release(&sql);
     if (!ok) return false;
     ok = lsn_parse(PQgetvalue(result, 0, 1), point);

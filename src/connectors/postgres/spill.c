@@ -71,7 +71,6 @@ bool spill_add(Spill *spill, const void *bytes, size_t length, Err *err)
 {
     buf_put_be32(&spill->window, (uint32_t)length);
     buf_append(&spill->window, bytes, length);
-    spill->bytes += LENGTH_BYTES + length;
     return spill->window.length < SPILL_MEMORY_BYTES || flush(spill, err);
 }
 

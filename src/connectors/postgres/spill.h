@@ -17,7 +17,6 @@ typedef struct Spill {
     Buf window;            /* written: what is not in the file yet; read: a part of it */
     size_t at;             /* read: where in the window */
     uint64_t taken;        /* read: bytes of the file, so far */
-    uint64_t bytes;        /* written in all */
     int fd;                /* -1: there is no file */
 } Spill;
 
