@@ -31,13 +31,16 @@ static bool reset_since(const ResetMark *marks, int count, const CommitRecord *r
     return false;
 }
 
-/* The cursor's type as a position keeps it; every integer counts alike. */
+/* The type of the source's own column as a position keeps it: the source compares by that, whatever `columns.types` makes of
+ * the values. Every integer counts alike. */
 static const char *cursor_type_text(const StreamPlan *plan, Arena *arena)
 {
     char text[96];
     if (plan->sync != SYNC_INCREMENTAL) return NULL;
-    return arena_strdup(
-        arena, type_is_integer(plan->cursor_type.id) ? "integer" : type_format(&plan->cursor_type, text, sizeof text));
+    const Type *type = &plan->cursor_type;
+    for (int i = 0; i < plan->source->column_count; i++)
+        if (strcmp(plan->source->columns[i].name, plan->cursor) == 0) type = &plan->source->columns[i].type;
+    return arena_strdup(arena, type_is_integer(type->id) ? "integer" : type_format(type, text, sizeof text));
 }
 
 /* A watermark is text of its type: "2026-01-02 00:00:00" of a timestamp is another moment as a timestamptz. */

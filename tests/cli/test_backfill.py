@@ -134,6 +134,33 @@ def test_newer_versions_at_the_destination_stay(one):
     assert one.landed() == one.source.orders()
 
 
+@pytest.mark.parametrize("destination", ["postgres", "duckdb"])
+@pytest.mark.parametrize("point", [None, "after_apply:2", "after_backfill_chunk:1"])
+def test_append_replaces_the_range_whole(world, destination, point):
+    """Older versions of the range's rows go too; rows that are gone at the source, and nothing outside it."""
+    w = world("postgres", destination)
+    w.source.create_orders(ROWS)
+    w.pipeline(sync="incremental", write="append")
+    w.run().ok()
+    w.source.upsert([(i, "second version", 2.0, stamp(50000 + i)) for i in (10, 2000)])
+    w.run().ok()
+    assert w.counts()[0] == ROWS + 2
+    change(w, 1501, 3000)
+    with w.source.connect() as db:
+        db.execute("delete from orders where id between 1600 and 1610 or id = 5000")
+    refused = backfill(w, last=3001).exits(2)
+    assert "older versions too" in refused.stderr and "add --yes" in refused.stderr
+    if point:
+        assert backfill(w, "--yes", env={"OPENETL_FAILPOINT": point}, last=3001).returncode == -signal.SIGKILL
+    backfill(w, "--yes", last=3001).ok()
+    in_range = [row for row in w.landed() if 1501 <= row[0] < 3001]
+    assert in_range == [row for row in w.source.orders() if 1501 <= row[0] < 3001], "one row a key, as the source has it"
+    outside = [row[0] for row in w.landed() if not 1501 <= row[0] < 3001]
+    assert outside.count(10) == 2 and outside.count(5000) == 1 and len(outside) == ROWS - 1500 + 1
+    w.run().ok()
+    assert w.counts()[0] == len(in_range) + len(outside)
+
+
 def test_what_cannot_be_done_is_said(world):
     w = world("postgres", "duckdb")
     w.source.create_orders(10)

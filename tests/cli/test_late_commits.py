@@ -103,3 +103,23 @@ def test_a_cursor_of_another_type_is_refused(world):
     assert "the cursor updated_at was timestamp[us, tz=UTC] when the position was saved" in done.stderr
     assert "openetl state reset" in done.stderr
     assert ids(w) == before
+
+
+def test_a_cursor_of_another_type_behind_one_that_is_given_is_refused(world):
+    """The source compares by its own column's type: of texts, '10' is not above '9'."""
+    w = world("postgres", "postgres")
+    with w.source.connect() as db:
+        db.execute("create table orders (id int primary key, v int not null)")
+        db.execute("insert into orders values (1, 1), (2, 9)")
+    w.pipeline(
+        sync="incremental",
+        write="merge",
+        require="effectively_once",
+        stream=', columns: { types: { v: "utf8" } }, onDrift: { changed: keep }',
+    )
+    w.file.write_text(w.file.read_text().replace("cursor: updated_at", "cursor: v"))
+    w.run().ok()
+    with w.source.connect() as db:
+        db.execute("alter table orders alter v type text using v::text")
+        db.execute("insert into orders values (3, '10')")
+    assert "the cursor v was integer when the position was saved, and is utf8 now" in w.run().exits(5).stderr
