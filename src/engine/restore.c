@@ -37,9 +37,7 @@ static const char *cursor_type_text(const StreamPlan *plan, Arena *arena)
 {
     char text[96];
     if (plan->sync != SYNC_INCREMENTAL) return NULL;
-    const Type *type = &plan->cursor_type;
-    for (int i = 0; i < plan->source->column_count; i++)
-        if (strcmp(plan->source->columns[i].name, plan->cursor) == 0) type = &plan->source->columns[i].type;
+    const Type *type = &table_column(plan->source, plan->cursor)->type;
     return arena_strdup(arena, type_is_integer(type->id) ? "integer" : type_format(type, text, sizeof text));
 }
 
