@@ -34,33 +34,33 @@ static void put_needed(const PgTarget *target, Buf *out)
     put_moved(target, out);
 }
 
-/* "(key, columns that lack values, _openetl_seq, _openetl_op, _openetl_ord) SELECT the same". */
-static void put_brought(const PgTarget *target, bool every, Buf *out)
+/* The key and the columns that lack values. */
+static void put_brought(const PgTarget *target, const char *alias, Buf *out)
 {
     const Schema *schema = target->stream->schema;
-    buf_puts(out, " (");
-    for (int part = 0; part < 2; part++) {
-        const char *alias = part == 0 ? "" : "t.";
-        pg_apply_key(target, alias, out);
-        for (int i = 0; i < schema->count; i++) {
-            if (!target->unchanged[i]) continue;
-            buf_printf(out, ", %s", alias);
-            pg_quote_name(out, schema->fields[i].name);
-        }
-        if (part == 0) buf_puts(out, ", _openetl_seq, _openetl_op, _openetl_ord) SELECT ");
+    pg_apply_key(target, alias, out);
+    for (int i = 0; i < schema->count; i++) {
+        if (!target->unchanged[i]) continue;
+        buf_printf(out, ", %s", alias);
+        pg_quote_name(out, schema->fields[i].name);
     }
-    buf_printf(out, ", t._openetl_seq, %s, -pg_catalog.row_number() OVER () - (SELECT pg_catalog.count(*) FROM ",
-               every ? "t._openetl_op" : "CASE WHEN t._openetl_deleted THEN 'delete' ELSE t._openetl_op END");
-    pg_apply_staged(target, out);
-    buf_putc(out, ')');
 }
 
-/* Of many versions a key those before the first that is needed are not, but for the last of them. */
-void pg_changes_bring(const PgTarget *target, const char *table, bool every, Buf *out)
+/* The versions of the keys in question, from `table`. Of many versions a key those before the first that is needed are not,
+ * but for the last of them, whose sequence is `least`. */
+static void put_table_versions(const PgTarget *target, const char *table, bool every, Buf *out)
 {
-    buf_puts(out, "INSERT INTO ");
-    pg_apply_staged(target, out);
-    put_brought(target, every, out);
+    buf_puts(out, "(SELECT ");
+    put_brought(target, "t.", out);
+    if (every) {
+        buf_puts(out, ", t._openetl_seq, t._openetl_op, pg_catalog.max(t._openetl_seq) FILTER (WHERE t._openetl_seq <="
+                      " n.first) OVER (PARTITION BY ");
+        pg_apply_key(target, "t.", out);
+        buf_puts(out, ") AS least");
+    } else {
+        buf_puts(out, ", t._openetl_seq, CASE WHEN t._openetl_deleted THEN 'delete' ELSE t._openetl_op END AS"
+                      " _openetl_op, NULL AS least");
+    }
     buf_puts(out, " FROM (SELECT ");
     pg_apply_key(target, "", out);
     buf_puts(out, ", pg_catalog.min(_openetl_seq) AS first, pg_catalog.max(_openetl_seq) AS last FROM (");
@@ -71,13 +71,23 @@ void pg_changes_bring(const PgTarget *target, const char *table, bool every, Buf
     pg_quote_table(out, target->schema, table);
     buf_puts(out, " AS t ON ");
     pg_apply_same_key(target, "t.", "n.", out);
-    buf_puts(out, " WHERE t._openetl_seq <= n.last");
-    if (!every) return;
-    buf_puts(out, " AND t._openetl_seq >= coalesce((SELECT pg_catalog.max(h._openetl_seq) FROM ");
-    pg_quote_table(out, target->schema, table);
-    buf_puts(out, " AS h WHERE ");
-    pg_apply_same_key(target, "h.", "n.", out);
-    buf_puts(out, " AND h._openetl_seq <= n.first), '')");
+    buf_puts(out, " WHERE t._openetl_seq <= n.last) AS t");
+}
+
+void pg_changes_bring(const PgTarget *target, const char *table, bool every, Buf *out)
+{
+    buf_puts(out, "INSERT INTO ");
+    pg_apply_staged(target, out);
+    buf_puts(out, " (");
+    put_brought(target, "", out);
+    buf_puts(out, ", _openetl_seq, _openetl_op, _openetl_ord) SELECT ");
+    put_brought(target, "t.", out);
+    buf_puts(out,
+             ", t._openetl_seq, t._openetl_op, -pg_catalog.row_number() OVER () - (SELECT pg_catalog.count(*) FROM ");
+    pg_apply_staged(target, out);
+    buf_puts(out, ") FROM ");
+    put_table_versions(target, table, every, out);
+    buf_puts(out, " WHERE t.least IS NULL OR t._openetl_seq >= t.least");
 }
 
 /* Of each version of the keys in question: whether it lacks the column, and whether it says what it is; a delete says that it
