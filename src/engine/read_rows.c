@@ -67,7 +67,7 @@ void flow_release(RowFlow *flow)
     buf_release(&flow->position);
 }
 
-/* A repair goes through the table and keeps the rows it wants. */
+/* A repair keeps the rows it wants. */
 static void keep_wanted(const StreamRepair *repair, Batch **batch)
 {
     Batch *all = *batch;
@@ -114,7 +114,7 @@ static bool push_batch(RowFlow *flow, Batch **batch, Err *err)
 }
 
 /* read.maxRowsPerSecond: sleeps until the rows the source gave so far are due. */
-static void keep_pace(StreamRead *read)
+void read_keep_pace(StreamRead *read)
 {
     int64_t most = read->run->plan->max_rows_per_second;
     if (most <= 0) return;
@@ -141,7 +141,7 @@ bool flow_run(RowFlow *flow, bool *ended, Err *err)
         atomic_fetch_add(&flow->read->taken, batch->rows);
         if (flow->read->run->start.repair != NULL) keep_wanted(flow->read->run->start.repair, &batch);
         if (batch != NULL && !push_batch(flow, &batch, err)) return false;
-        keep_pace(flow->read);
+        read_keep_pace(flow->read);
     }
     return true;
 }

@@ -51,11 +51,16 @@ const SourceOps *read_source(const StreamRead *read);
 /* ERR_STOPPED where the queue is closed: another thread failed, and what it reports is the error of the run. */
 bool read_push(const StreamRead *read, QueueItem *item, Err *err);
 
+/* A kind without a range of its own. */
+bool read_decide_nothing(StreamRead *read, Err *err);
+
 /* read_rows.c */
 void flow_init(RowFlow *flow, StreamRead *read, Reader *reader, Share *share);
 void flow_release(RowFlow *flow);
 /* Pushes what the reader has, to its end or its part's: *ended. */
 bool flow_run(RowFlow *flow, bool *ended, Err *err);
+/* read.maxRowsPerSecond: sleeps until the rows taken so far are due. */
+void read_keep_pace(StreamRead *read);
 /* A batch with its identities: versions that were found by comparing (QueueItem.made). Takes the batch. */
 bool read_push_made(StreamRead *read, Batch *batch, bool at_mark, Err *err);
 /* The highest cursor value of earlier reads counts on. */
@@ -63,6 +68,9 @@ void read_start_highest(StreamRead *read);
 
 /* read_parts.c: opens the read and pushes all its rows, in parts where the source cuts it. */
 bool read_once(StreamRead *read, Err *err);
+
+/* read_repair.c */
+extern const ReadKind READ_REPAIR;
 
 /* read_proof.c: the rows of `spec`, counted in a session apart. */
 bool read_count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err);

@@ -87,24 +87,14 @@ static bool read_range(StreamRead *read, QueueItem *end, Err *err)
 
 static const ReadKind RANGE = {.decide = decide_range, .read = read_range};
 
-/* ---- a repair ---------------------------------------------------------------------------------------------------- */
+/* ---- a baseline -------------------------------------------------------------------------------------------------- */
 
-static bool decide_nothing(StreamRead *read, Err *err)
+bool read_decide_nothing(StreamRead *read, Err *err)
 {
     (void)read;
     (void)err;
     return true;
 }
-
-static bool read_repair(StreamRead *read, QueueItem *end, Err *err)
-{
-    (void)end;
-    return read_once(read, err);
-}
-
-static const ReadKind REPAIR = {.decide = decide_nothing, .read = read_repair};
-
-/* ---- a baseline -------------------------------------------------------------------------------------------------- */
 
 /* What the versions of before it have to give way to: a truncation that lies right below the baseline's rows. With it goes
  * also a row that was deleted while nobody looked at the log. */
@@ -132,13 +122,15 @@ static bool read_baseline(StreamRead *read, QueueItem *end, Err *err)
     return true;
 }
 
-static const ReadKind BASELINE = {.decide = decide_nothing, .read = read_baseline};
+static const ReadKind BASELINE = {.decide = read_decide_nothing, .read = read_baseline};
+
+/* ---- the kind ---------------------------------------------------------------------------------------------------- */
 
 static const ReadKind *kind_of(const StreamRun *run)
 {
     if (run->start.backfill != NULL) return &READ_BACKFILL;
     if (run->start.baseline) return &BASELINE;
-    return run->start.repair != NULL ? &REPAIR : &RANGE;
+    return run->start.repair != NULL ? &READ_REPAIR : &RANGE;
 }
 
 /* ---- one stream -------------------------------------------------------------------------------------------------- */

@@ -4,16 +4,18 @@
 
 #include <stdlib.h>
 
-/* What a feed asks of a row; its columns are looked up in the first batch, for the plan is made anew. */
+/* What a feed asks of a row; where its key's columns stand is looked up in the batch, for the plan is made anew, and keys
+ * alone may be asked of too. */
 typedef struct Wanted {
     const RepairKeys *keys;
     Identity identity;
-    bool ready;
+    const Schema *schema; /* of the batches that the identity is for; NULL: none yet */
 } Wanted;
 
 static void prepare_wanted(Wanted *wanted, const Schema *schema)
 {
     const RepairKeys *keys = wanted->keys;
+    if (wanted->schema != NULL) identity_release(&wanted->identity);
     IdentityPart *parts = mem_zero(sizeof *parts * (size_t)keys->key_count);
     for (int i = 0; i < keys->key_count; i++) {
         parts[i] = (IdentityPart){
@@ -21,14 +23,14 @@ static void prepare_wanted(Wanted *wanted, const Schema *schema)
         if (parts[i].column < 0) BUG("the key column %s is not read", keys->key[i].name);
     }
     identity_init_part(&wanted->identity, parts, keys->key_count);
-    wanted->ready = true;
+    wanted->schema = schema;
     free(parts);
 }
 
 static bool wants(void *context, const Batch *batch, int64_t row)
 {
     Wanted *wanted = context;
-    if (!wanted->ready) prepare_wanted(wanted, batch->schema);
+    if (wanted->schema != batch->schema) prepare_wanted(wanted, batch->schema);
     Suspects suspects = {.keys = wanted->keys->hashes, .count = wanted->keys->count};
     return suspects_find(&suspects, identity_hash(&wanted->identity, batch, row)) >= 0;
 }
@@ -61,6 +63,6 @@ bool reconcile_repair(const ReconcileSpec *spec, const ReconcileResult *found, A
     Progress progress = {0};
     bool ok = engine_run(spec->state, spec->input, spec->pipeline, &options, spec->stop, &progress, arena, result, err);
     for (int i = 0; i < options.repair_count; i++)
-        if (wanted[i].ready) identity_release(&wanted[i].identity);
+        if (wanted[i].schema != NULL) identity_release(&wanted[i].identity);
     return ok;
 }

@@ -409,6 +409,22 @@ def test_a_repair_reads_just_those_rows(shop, pair, sync, write):
     assert counts(only(w, code=0)) == (0, 0, 0)
 
 
+def test_a_repair_of_a_server_fetches_keys_and_then_the_rows(shop, pg):
+    """The comparison reads the whole table; the repair after it, the keys and two rows."""
+    w = shop(("postgres", "duckdb"), sync="full_refresh", write="merge", rows=700)
+    change(w, "delete from shop.orders where id in (10, 500)")
+    with w.source.connect() as db:
+        db.execute("do $$ begin execute format('alter database %I set log_statement = ''all''', current_database()); end $$")
+    said = pg.log.stat().st_size
+    assert repair(w)["repair"]["rows_read"] == 2
+    said_since = pg.log.read_bytes()[said:].decode()
+    copies = [text.split("TO STDOUT")[0] for text in said_since.split("COPY (SELECT ")[1:]]
+    assert len([text for text in copies if text.startswith('"id" FROM')]) == 1
+    rows = [text for text in copies if "= ANY (" in text]
+    assert len(rows) == 1 and '"10"' in rows[0] and '"500"' in rows[0] and '"11"' not in rows[0]
+    assert w.landed() == w.source.orders()
+
+
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_repair_puts_right_what_was_changed_at_the_destination(shop, pair):
     """Nothing happened at the source: its position may be the very one those rows carry, and the repair is newer still."""
