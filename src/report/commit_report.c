@@ -108,7 +108,7 @@ static void put_positions(const PipelineState *state, bool color, Arena *arena, 
         table_cell(&table, known ? arena_printf(arena, "%llu", (unsigned long long)position.generation) : NULL);
         table_cell(&table, known ? arena_printf(arena, "%llu", (unsigned long long)position.read) : NULL);
         table_cell(&table, progress_text(&position, known, arena));
-        table_cell(&table, position.source);
+        table_cell(&table, position.source != NULL ? position.source : position.log);
         table_cell(&table, record->watermark != NULL ? record->watermark : position.watermark);
         table_cell(&table, position.highest);
     }

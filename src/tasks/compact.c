@@ -220,6 +220,11 @@ bool compact_run(const CompactSpec *spec, Arena *arena, CompactResult *result, E
     int64_t ttl_us = engine_lease_ttl();
     *result = (CompactResult){0};
     run_id_make(result->run_id);
+    if (spec->pipeline->pipeline.layout != LAYOUT_BASE_BUFFER) {
+        no_buffers(&compact, err);
+        err_at(err, "pipeline %s", spec->pipeline->name);
+        return false;
+    }
     if (!state_lease_take(spec->state, spec->pipeline->name, result->run_id, ttl_us, arena, &compact.lease, &previous,
                           err))
         return false;
