@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "plan/plan.h"
 #include "cmd/common.h"
 #include "report/status_report.h"
 #include "tasks/alerts.h"
@@ -22,6 +23,40 @@ static bool read_pipeline(Invocation *invocation, State *state, const Resource *
     return alerts_standing(state, facts, now_us, invocation->arena, &status->alerts, err);
 }
 
+static bool has_cdc(const PipelineResource *pipeline)
+{
+    for (int i = 0; i < pipeline->stream_count; i++)
+        if (pipeline->streams[i].has_sync && pipeline->streams[i].sync == SYNC_CDC) return true;
+    return false;
+}
+
+static bool ask_source(const Resource *source, const LogSpec *spec, Arena *arena, LogState *log, Err *err)
+{
+    const Connector *connector;
+    ConnectorConfig config;
+    Session *session;
+    if (!connection_resolve(source, arena, &connector, &config, err)) return false;
+    if (connector->source == NULL || connector->source->log == NULL || connector->source->log->state == NULL)
+        return err_set(err, ERR_RESOURCE_INVALID, "%s has no change log", connector->name);
+    OpenSpec open = {.config = &config, .role = ROLE_SOURCE, .read_only = true, .application = "openetl status"};
+    if (!connector->ops->open(&open, &session, err)) return false;
+    bool ok = connector->source->log->state(session, spec, arena, log, err);
+    connector->ops->close(session);
+    return ok;
+}
+
+/* A source that does not answer is no reason to say nothing of the rest. */
+static void read_log(Invocation *invocation, const ResourceSet *stored, const Resource *pipeline,
+                     PipelineStatus *status)
+{
+    Err err;
+    const Resource *source = resource_find(stored, RESOURCE_CONNECTION, pipeline->pipeline.source);
+    LogSpec spec = {.pipeline = pipeline->name, .slot = cdc_slot_name(pipeline, invocation->arena)};
+    status->has_log = source != NULL && has_cdc(&pipeline->pipeline);
+    if (status->has_log && !ask_source(source, &spec, invocation->arena, &status->log, &err))
+        status->log_unknown = arena_strdup(invocation->arena, err.message);
+}
+
 static bool read_pipelines(Invocation *invocation, State *state, const ResourceSet *stored, StatusList *list, Err *err)
 {
     PipelineStatus *items = arena_array(invocation->arena, PipelineStatus, stored->count + 1);
@@ -30,6 +65,7 @@ static bool read_pipelines(Invocation *invocation, State *state, const ResourceS
     for (int i = 0; i < stored->count; i++) {
         if (stored->items[i].kind != RESOURCE_PIPELINE) continue;
         if (!read_pipeline(invocation, state, &stored->items[i], list->now_us, &items[list->count], err)) return false;
+        read_log(invocation, stored, &stored->items[i], &items[list->count]);
         list->count++;
     }
     return true;
@@ -83,7 +119,9 @@ extern const Command cmd_status;
 const Command cmd_status = {
     .name = "status",
     .summary = "every pipeline: schedule, last run, next run, alerts, watermarks",
-    .details = "Reads the state store alone; no source and no destination is asked. Alerts that are new, or over, are "
+    .details = "Reads the state store, and asks the source of a pipeline with cdc streams how far behind its slot is "
+               "and how much\n"
+               "log it keeps. Alerts that are new, or over, are "
                "told to the\n"
                "pipelines' webhooks and commands, as a run would do.\n"
                "\n"

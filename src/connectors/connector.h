@@ -93,11 +93,11 @@ typedef struct Check {
     const char *fix;    /* when not ok */
 } Check;
 
-typedef struct CheckList {
+struct CheckList {
     Arena *arena;
     Check *items;
     int count, capacity;
-} CheckList;
+};
 
 void check_add(CheckList *list, bool ok, const char *name, const char *detail, const char *fix);
 

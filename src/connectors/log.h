@@ -71,6 +71,17 @@ typedef struct LogEvent {
     int64_t lag_bytes, lag_us; /* behind the source's end of log, of what was given; -1: not known */
 } LogEvent;
 
+/* What the source keeps of the log for a pipeline. */
+typedef struct LogState {
+    bool exists;
+    bool active;            /* somebody reads it now */
+    const char *lost;       /* why it no longer holds what it should, or NULL */
+    int64_t lag_bytes;      /* from what was confirmed last to the log's end */
+    int64_t retained_bytes; /* of log that the source may not remove for it */
+} LogState;
+
+typedef struct CheckList CheckList;
+
 typedef struct LogOps {
     /* Makes what is missing of publication and slot, in this order, and says where the log begins; adds the tables of
      * streams that `from` does not know. Refuses what is not this pipeline's, or not as `from` has it:
@@ -90,6 +101,11 @@ typedef struct LogOps {
     /* Whether position `a` lies before `b`; false where either is none of this room's. */
     bool (*before)(const char *a, const char *b);
     void (*close)(Log *log);
+    /* doctor: what must hold at the source for these streams to be read from its log, a line each, red ones with their fix.
+     * Nothing is made. */
+    bool (*checks)(Session *session, const LogSpec *spec, CheckList *list, Err *err);
+    /* Only spec->slot is looked at. */
+    bool (*state)(Session *session, const LogSpec *spec, Arena *arena, LogState *state, Err *err);
     /* Drops slot and publication of this pipeline, where they are (rebaseline). */
     bool (*drop)(Session *session, const LogSpec *spec, Err *err);
 } LogOps;

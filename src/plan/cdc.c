@@ -51,16 +51,42 @@ void cdc_decide(Draft *draft, StreamPlan *stream)
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* "openetl_shop_orders"; a name that is too long ends in a hash of it, so that two pipelines never share one. */
-static const char *default_name(const Draft *draft)
+static const char *default_name(const char *pipeline, Arena *arena)
 {
-    const char *pipeline = draft->plan->resource->name;
-    char *name = arena_printf(draft->arena, "openetl_%s", pipeline);
+    char *name = arena_printf(arena, "openetl_%s", pipeline);
     for (char *at = name; *at != '\0'; at++)
         if (*at == '-') *at = '_';
     if (strlen(name) <= SLOT_NAME_MAX) return name;
     char hex[33];
     hash128_hex(hash128(pipeline, strlen(pipeline)), hex);
-    return arena_printf(draft->arena, "%.*s_%.*s", SLOT_NAME_MAX - HASH_DIGITS - 1, name, HASH_DIGITS, hex);
+    return arena_printf(arena, "%.*s_%.*s", SLOT_NAME_MAX - HASH_DIGITS - 1, name, HASH_DIGITS, hex);
+}
+
+const char *cdc_slot_name(const Resource *pipeline, Arena *arena)
+{
+    const char *given = pipeline->pipeline.slot;
+    return given != NULL ? given : default_name(pipeline->name, arena);
+}
+
+LogSpec plan_log_spec(const PipelinePlan *plan, Arena *arena)
+{
+    ReadSpec *streams = arena_array(arena, ReadSpec, plan->stream_count + 1);
+    LogSpec spec = {.pipeline = plan->resource->name,
+                    .slot = plan->slot,
+                    .publication = plan->publication,
+                    .streams = streams,
+                    .heartbeat_us = plan->pipeline->heartbeat_us};
+    for (int i = 0; i < plan->stream_count; i++) {
+        const StreamPlan *stream = &plan->streams[i];
+        if (stream->sync != SYNC_CDC || stream->source == NULL) continue;
+        streams[spec.count++] = (ReadSpec){.stream = stream->name,
+                                           .table = stream->source,
+                                           .schema = &stream->schema,
+                                           .sync = SYNC_CDC,
+                                           .key = stream->key,
+                                           .key_count = stream->key_count};
+    }
+    return spec;
 }
 
 static void say_unused(Draft *draft)
@@ -84,8 +110,9 @@ void cdc_pipeline(Draft *draft)
     for (int i = 0; i < plan->stream_count; i++) {
         plan->cdc_count += plan->streams[i].source != NULL && plan->streams[i].sync == SYNC_CDC;
     }
-    plan->slot = pipeline->slot != NULL ? pipeline->slot : default_name(draft);
-    plan->publication = pipeline->publication != NULL ? pipeline->publication : default_name(draft);
+    plan->slot = cdc_slot_name(plan->resource, draft->arena);
+    plan->publication =
+        pipeline->publication != NULL ? pipeline->publication : default_name(plan->resource->name, draft->arena);
     if (plan->cdc_count == 0) {
         say_unused(draft);
         return;

@@ -128,6 +128,11 @@ bool plan_has_problems(const Plan *plan);
 bool connection_resolve(const Resource *connection, Arena *arena, const Connector **connector, ConnectorConfig *config,
                         Err *err);
 
+/* The name of the slot of a pipeline's cdc streams: configured, or the default one (cdc.c). */
+const char *cdc_slot_name(const Resource *pipeline, Arena *arena);
+/* The log of a plan's cdc streams, for looking at it: without a position. */
+LogSpec plan_log_spec(const PipelinePlan *plan, Arena *arena);
+
 /* The text of `openetl plan` (explain.c), as the seed shows it, and its JSON. */
 void plan_print(const Plan *plan, Buf *out);
 json_t *plan_to_json(const Plan *plan);

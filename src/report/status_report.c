@@ -95,6 +95,61 @@ static void put_watermarks(const StatusList *list, bool color, Arena *arena, Buf
     table_print(&table, "  ", false, color, out);
 }
 
+/* Behind by at most this: a log that is at its end is not behind; else what came since the last commit. */
+static int64_t log_lag_us(const PipelineStatus *status, int64_t now_us)
+{
+    int64_t newest_us = 0;
+    if (status->log.lag_bytes == 0) return 0;
+    for (int i = 0; i < status->commits.count; i++)
+        if (status->commits.items[i].committed_at_us > newest_us) newest_us = status->commits.items[i].committed_at_us;
+    return newest_us == 0 ? -1 : now_us - newest_us;
+}
+
+static const char *log_text(const PipelineStatus *status, int64_t now_us, Arena *arena)
+{
+    int64_t lag_us = log_lag_us(status, now_us);
+    if (status->log_unknown != NULL) return arena_printf(arena, "not known: %s", status->log_unknown);
+    if (!status->log.exists) return "no slot";
+    if (status->log.lost != NULL) return arena_printf(arena, "the slot is invalidated: %s", status->log.lost);
+    return arena_printf(arena, "lag %s, %s; the slot keeps %s of log", text_bytes(status->log.lag_bytes, arena),
+                        lag_us < 0 ? "never read" : text_duration(lag_us - lag_us % 1000000, arena),
+                        text_bytes(status->log.retained_bytes, arena));
+}
+
+static void put_logs(const StatusList *list, bool color, Arena *arena, Buf *out)
+{
+    static const TableColumn COLUMNS[] = {{"", ALIGN_LEFT}, {"", ALIGN_LEFT}};
+    Table table;
+    table_init(&table, arena, COLUMNS, 2);
+    for (int i = 0; i < list->count; i++) {
+        const PipelineStatus *status = &list->items[i];
+        if (!status->has_log) continue;
+        bool red = status->log_unknown != NULL || status->log.lost != NULL;
+        table_cell(&table, status->pipeline);
+        table_color_cell(&table, red ? COLOR_RED : COLOR_GREEN,
+                         text_visible(log_text(status, list->now_us, arena), arena));
+    }
+    if (table.count == 0) return;
+    buf_puts(out, "\ncdc:\n");
+    table_print(&table, "  ", false, color, out);
+}
+
+static json_t *log_json(const PipelineStatus *status, int64_t now_us)
+{
+    int64_t lag_us = log_lag_us(status, now_us);
+    if (!status->has_log) return json_null();
+    json_t *object = json_object();
+    bool known = status->log_unknown == NULL && status->log.exists;
+    json_object_set_new(object, "error", json_shown(status->log_unknown));
+    json_object_set_new(object, "slot_exists", json_boolean(status->log.exists));
+    json_object_set_new(object, "active", json_boolean(status->log.active));
+    json_object_set_new(object, "lost", json_shown(status->log.lost));
+    json_object_set_new(object, "lag_bytes", known ? json_integer(status->log.lag_bytes) : json_null());
+    json_object_set_new(object, "lag_s", known && lag_us >= 0 ? json_integer(lag_us / 1000000) : json_null());
+    json_object_set_new(object, "retained_bytes", known ? json_integer(status->log.retained_bytes) : json_null());
+    return object;
+}
+
 static bool reconciled(const ReconcileRecord *check)
 {
     return check->not_compared == NULL && check->skipped == 0 && check->extra == 0 && check->different == 0;
@@ -158,6 +213,7 @@ void status_print(const StatusList *list, bool color, Arena *arena, Buf *out)
     put_pipelines(list, color, arena, out);
     put_alerts(list, color, arena, out);
     put_watermarks(list, color, arena, out);
+    put_logs(list, color, arena, out);
     put_reconciles(list, color, arena, out);
 }
 
@@ -196,6 +252,7 @@ static json_t *pipeline_json(const PipelineStatus *status, int64_t now_us, Arena
                         json_shown(status->alerts.count == 0 ? NULL : status->alerts.items[0].message));
     json_object_set_new(object, "alerts", alerts_json(&status->alerts));
     json_object_set_new(object, "watermarks", watermarks);
+    json_object_set_new(object, "cdc", log_json(status, now_us));
     json_object_set_new(object, "reconciles", reconciles_json(&status->reconciles));
     return object;
 }

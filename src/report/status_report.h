@@ -3,6 +3,7 @@
 #define OPENETL_REPORT_STATUS_REPORT_H
 
 #include "base/buf.h"
+#include "connectors/connector.h"
 #include "report/text.h"
 #include "state/state.h"
 
@@ -13,7 +14,11 @@ typedef struct PipelineStatus {
     const RunRecord *last_success; /* or NULL */
     CommitList commits;            /* the last commit a stream */
     ReconcileList reconciles;      /* the last check a stream */
-    AlertList alerts;              /* what stands, oldest first */
+    /* of a pipeline with cdc streams, as its source says now */
+    bool has_log;
+    LogState log;
+    const char *log_unknown; /* why the source did not say, or NULL */
+    AlertList alerts;        /* what stands, oldest first */
 } PipelineStatus;
 
 typedef struct StatusList {

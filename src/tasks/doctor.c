@@ -33,6 +33,19 @@ static void add_error(Doctor *doctor, const Resource *resource, const char *chec
                      });
 }
 
+static void add_checks(Doctor *doctor, const Resource *resource, const CheckList *list)
+{
+    for (int i = 0; i < list->count; i++)
+        add_line(doctor, (DoctorLine){
+                             .ok = list->items[i].ok,
+                             .kind = resource_kind_name(resource->kind),
+                             .name = resource->name,
+                             .check = list->items[i].name,
+                             .detail = list->items[i].detail,
+                             .fix = list->items[i].fix,
+                         });
+}
+
 /* ---- connections ---- */
 
 /* Which sides of pipelines a connection stands on. */
@@ -67,15 +80,7 @@ static void check_role(Doctor *doctor, const Resource *resource, const Connector
     }
     CheckList list = {.arena = doctor->arena};
     bool asked = connector->ops->checks(session, role, &list, &err);
-    for (int i = 0; i < list.count; i++)
-        add_line(doctor, (DoctorLine){
-                             .ok = list.items[i].ok,
-                             .kind = resource_kind_name(resource->kind),
-                             .name = resource->name,
-                             .check = list.items[i].name,
-                             .detail = list.items[i].detail,
-                             .fix = list.items[i].fix,
-                         });
+    add_checks(doctor, resource, &list);
     if (!asked) add_error(doctor, resource, "checks", &err);
     connector->ops->close(session);
 }
@@ -108,6 +113,30 @@ static Guarantee weakest(const PipelinePlan *plan)
     return least;
 }
 
+/* What the source's log needs for the pipeline's cdc streams. */
+static void check_log(Doctor *doctor, const Resource *resource, const PipelinePlan *plan)
+{
+    const LogOps *ops = plan->source_connector->source->log;
+    LogSpec spec = plan_log_spec(plan, doctor->arena);
+    OpenSpec open = {.config = &plan->source_config,
+                     .role = ROLE_SOURCE,
+                     .read_only = true,
+                     .application = "openetl doctor",
+                     .stop = doctor->spec->stop};
+    CheckList list = {.arena = doctor->arena};
+    Session *session;
+    Err err;
+    if (ops == NULL || ops->checks == NULL || spec.count == 0) return;
+    if (!plan->source_connector->ops->open(&open, &session, &err)) {
+        add_error(doctor, resource, "log", &err);
+        return;
+    }
+    bool asked = ops->checks(session, &spec, &list, &err);
+    add_checks(doctor, resource, &list);
+    if (!asked) add_error(doctor, resource, "log", &err);
+    plan->source_connector->ops->close(session);
+}
+
 static void check_pipeline(Doctor *doctor, const Resource *resource)
 {
     PlanInput input = {
@@ -136,6 +165,7 @@ static void check_pipeline(Doctor *doctor, const Resource *resource)
                                plan.stream_count > 1 && weakest(&plan) < EXACTLY_ONCE ? " or better" : "",
                                plan.warning_count > 0 ? "; openetl plan shows warnings" : "");
     add_line(doctor, line);
+    check_log(doctor, resource, &plan);
 }
 
 /* ---- what to check ---- */

@@ -286,5 +286,7 @@ const LogOps pg_log_ops = {
     .confirm = pg_log_confirm,
     .before = pg_log_before,
     .close = pg_log_close,
+    .checks = pg_log_checks,
+    .state = pg_log_state,
     .drop = pg_log_drop,
 };

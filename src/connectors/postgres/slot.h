@@ -46,6 +46,9 @@ bool publication_check(const PgCapture *capture, const PgLogPosition *position, 
 /* log_anchor.c: LogOps */
 bool pg_log_anchor(Session *session, const LogSpec *spec, Arena *arena, LogAnchor *anchor, Err *err);
 bool pg_log_now(Session *session, Arena *arena, const char **position, Err *err);
+/* log_checks.c: likewise */
+bool pg_log_checks(Session *session, const LogSpec *spec, CheckList *list, Err *err);
+bool pg_log_state(Session *session, const LogSpec *spec, Arena *arena, LogState *state, Err *err);
 bool pg_log_drop(Session *session, const LogSpec *spec, Err *err);
 
 #endif
