@@ -104,13 +104,12 @@ def test_a_row_restored_below_the_overlap_is_read_by_its_key(world, pair):
     assert live(w) == w.source.orders() and version(w, 5)[:2] == ("delete", True)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("as_", ["soft", "hard"])
+@pytest.mark.parametrize("pair,as_", [(PAIRS[0], "hard"), (PAIRS[1], "soft"), (PAIRS[2], "soft"), (PAIRS[2], "hard")])
 def test_a_row_that_goes_between_range_and_keys_does_not_flicker(world, pair, as_):
     """The range has the row and comes to the destination first; the keys, read later, have it not."""
     w = make(world, pair, stream=f", overlap: 10m, deletes: {{ reconcile: 1us, as: {as_} }}")
     stopped_at(w, "before_keys", lambda: delete(w, 7, ROWS))
-    for _ in range(3):
+    for _ in range(2):
         assert live(w) == w.source.orders()
         assert version(w, 7) is None if as_ == "hard" else version(w, 7)[:2] == ("delete", True)
         w.run().ok()
@@ -153,7 +152,7 @@ def test_an_empty_source_is_counted_before_all_is_deleted(world, pair):
     assert live(w) == w.source.orders()
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]])
 def test_rows_of_others_in_the_table_are_left_alone(world, pair):
     w = make(world, pair, rows=30)
     sql = "insert into shop.orders (id, status, amount, updated_at) values (777, 'of another', 1, '2024-01-01')"
@@ -176,7 +175,7 @@ def test_rows_of_others_in_the_table_are_left_alone(world, pair):
 # ---- append: every version -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]])
 def test_append_keeps_a_version_for_each_time_a_row_goes_and_comes(world, pair):
     w = make(world, pair, write="append")
     before = [row for row in w.source.orders() if row[0] == 5]
@@ -195,13 +194,11 @@ def test_append_keeps_a_version_for_each_time_a_row_goes_and_comes(world, pair):
 
 # ---- deaths ----------------------------------------------------------------------------------------------------------
 
-DEATHS = ["before_keys", "after_keys", "after_stage", "before_commit", "before_commit:2", "after_apply", "after_apply:2",
-          "after_commit_before_state", "after_commit_before_state:2", "after_state:2"]
+DEATHS = ["before_keys", "after_keys", "after_stage", "before_commit:2", "after_apply:2", "after_commit_before_state:2", "after_state:2"]
 
 
-@pytest.mark.parametrize("write", ["merge", "append"])
+@pytest.mark.parametrize("pair,write", [(PAIRS[0], "merge"), (PAIRS[1], "append"), (PAIRS[2], "merge")])
 @pytest.mark.parametrize("death", DEATHS)
-@pytest.mark.parametrize("pair", PAIRS)
 def test_after_a_death_the_next_run_completes_it(world, pair, death, write):
     w = make(world, pair, write=write, rows=600)
     delete(w, *range(1, 600, 2))
