@@ -107,7 +107,8 @@ void check_add(CheckList *list, bool ok, const char *name, const char *detail, c
 typedef enum ReadWhat {
     READ_ROWS,   /* its columns */
     READ_KEYS,   /* its key columns alone (ReadSpec.key_schema) */
-    READ_DIGESTS /* its key columns, and Batch.digests of all its columns (data/digest.h says what a digest is) */
+    READ_DIGESTS, /* its key columns, and Batch.digests of all its columns (data/digest.h says what a digest is) */
+    READ_DIGESTED /* its columns, and Batch.digests of them */
 } ReadWhat;
 
 /* What to read of one stream. */
@@ -147,7 +148,11 @@ struct ReadSpec {
 /* The columns that the batches of a read have; those of read_rows always have spec->schema. */
 static inline const Schema *read_schema(const ReadSpec *spec)
 {
-    return spec->what == READ_ROWS ? spec->schema : spec->key_schema;
+    return spec->what == READ_KEYS || spec->what == READ_DIGESTS ? spec->key_schema : spec->schema;
+}
+static inline bool read_digests(const ReadSpec *spec)
+{
+    return spec->what == READ_DIGESTS || spec->what == READ_DIGESTED;
 }
 
 /* A read cut into parts that several sessions read, each part by one of them; together they give every row of the read
@@ -206,7 +211,7 @@ typedef struct SourceOps {
     bool (*read_part)(Reader *reader, const char *part, int number, const char *after, Err *err);
     /* Turns an opened reader to the rows with these keys (columns of spec->key_schema, no key twice; borrowed until read_next
      * gave the end), in the reader's snapshot and under spec's filter: read_next then gives them whole (spec->schema), in
-     * any order, and ends; READ_DIGESTS fills their digests too. There are no marks. A key without a row gives none. What was
+     * any order, and ends, with digests where the read has them. There are no marks. A key without a row gives none. What was
      * not yet given of the read itself is given up. May be called again and again, also after the read's own end. NULL
      * where the room has none. */
     bool (*read_rows)(Reader *reader, const Batch *keys, Err *err);

@@ -116,6 +116,18 @@ static void tell_source(const Attempt *attempt, const int *streams, int count)
     failpoint(cdc_after_confirm);
 }
 
+/* A committed position names the one set of row hashes that counts; the set of before goes only now. */
+static bool drop_row_hashes(Attempt *attempt, const int *streams, int count, Err *err)
+{
+    for (int i = 0; i < count; i++) {
+        const StreamRun *run = &attempt->streams[streams[i]];
+        RowHashSet set = {.pipeline = attempt->pipeline, .stream = run->plan->name, .name = run->position.set};
+        if (run->plan->sync != SYNC_COMPARE || !run->position.complete) continue;
+        if (!state_row_hashes_keep(attempt->state, &set, err)) return false;
+    }
+    return true;
+}
+
 static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Arena *arena, Err *err)
 {
     ApplyCounts *counts = arena_array(arena, ApplyCounts, epoch->count);
@@ -133,6 +145,7 @@ static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Aren
     atomic_store(&attempt->progress->epoch, number);
     if (!mirror_commit(attempt, epoch, arena, err)) return false;
     failpoint(after_state);
+    if (!drop_row_hashes(attempt, streams, epoch->count, err)) return false;
     tell_source(attempt, streams, epoch->count);
     failpoint(after_confirm);
     return true;

@@ -181,10 +181,18 @@ static void take_range_end(StreamRun *run)
     run->moved = true;
 }
 
+static void take_set(StreamRun *run, const char *set)
+{
+    Position next = run->position;
+    next.set = set;
+    keep_texts(run, next);
+}
+
 static void take_end(StreamRun *run, const QueueItem *item)
 {
     take_range_end(run);
     if (item->keys_at_us != 0) run->position.keys_at_us = item->keys_at_us;
+    if (item->set != NULL) take_set(run, item->set);
     run->ended = !reads_log(run);
     run->finish = run->ended;
     run->result->verified_empty = item->verified_empty;

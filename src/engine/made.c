@@ -104,13 +104,16 @@ static bool push_rows(Made *made, Batch *batch, Err *err)
 {
     if (batch->seqs == NULL) batch->seqs = mem_alloc(sizeof *batch->seqs * (size_t)batch->rows);
     if (batch->ops == NULL) batch->ops = mem_alloc((size_t)batch->rows);
-    batch_make_ids(batch);
+    if (made->content != NULL)
+        identity_assign(made->content, batch);
+    else
+        batch_make_ids(batch);
     for (int64_t row = 0; row < batch->rows; row++) {
         int wanted = find_wanted(&made->wanted, identity_hash(&made->row_key, batch, row));
         if (wanted < 0) BUG("the source gave a row whose key was not asked for");
         batch->seqs[row] = next_seq(made);
         batch->ops[row] = made->wanted.ops[wanted];
-        put_id(made, wanted, batch->ids[row]);
+        if (made->content == NULL) put_id(made, wanted, batch->ids[row]);
     }
     made->rows += batch->rows;
     return read_push_made(made->read, batch, made->repeatable, err);
@@ -128,31 +131,59 @@ static bool read_looked_up(Made *made, Err *err)
     return ok;
 }
 
-static bool look_up(Made *made, const StoredKey *key, Err *err)
+static bool end_lookup(Made *made, Err *err)
 {
-    for (int i = 0; i < made->key.count; i++)
-        column_append_copy(&made->lookup.columns[i], &key->batch->columns[i], key->row);
     builder_end_row(&made->lookup);
     return !builder_full(&made->lookup) || read_looked_up(made, err);
 }
 
+static bool look_up(Made *made, const StoredKey *key, Err *err)
+{
+    for (int i = 0; i < made->key.count; i++)
+        column_append_copy(&made->lookup.columns[i], &key->batch->columns[i], key->row);
+    return end_lookup(made, err);
+}
+
 /* ---- what is wanted ---------------------------------------------------------------------------------------------- */
+
+/* -1: not wanted, or there already. */
+static int take_wanted(Made *made, Hash128 key)
+{
+    int wanted = find_wanted(&made->wanted, key);
+    if (wanted < 0 || made->wanted.found[wanted]) return -1;
+    made->wanted.found[wanted] = true;
+    return wanted;
+}
 
 static bool take_stored(void *context, const StoredKey *key, Err *err)
 {
     Made *made = context;
     int wanted = find_wanted(&made->wanted, key->hash);
-    if (wanted < 0 || made->wanted.found[wanted]) return true;
-    made->wanted.found[wanted] = true;
-    return made->wanted.ops[wanted] == OP_DELETE ? bury(made, key, wanted, err) : look_up(made, key, err);
+    if (wanted < 0) return true;
+    bool deleted = made->wanted.ops[wanted] == OP_DELETE;
+    if (!deleted && made->spill != NULL) return true; /* the source's own keys tell it */
+    if (take_wanted(made, key->hash) < 0) return true;
+    return deleted ? bury(made, key, wanted, err) : look_up(made, key, err);
+}
+
+static bool take_spilled(void *context, Hash128 key, Err *err)
+{
+    Made *made = context;
+    if (take_wanted(made, key) < 0) return true;
+    key_spill_copy(made->spill, &made->lookup);
+    return end_lookup(made, err);
 }
 
 static bool make_wanted(Made *made, Err *err)
 {
-    if (made->wanted.count == 0) return true;
-    if (!stored_keys_scan(made->stored, take_stored, made, err) || !push_gone(made, err) || !read_looked_up(made, err))
+    Wanted *wanted = &made->wanted;
+    bool at_stored = wanted->deletes > 0 || (made->spill == NULL && wanted->count > 0);
+    bool at_spill = made->spill != NULL && wanted->count > wanted->deletes;
+    if ((at_stored && !stored_keys_scan(made->stored, take_stored, made, err)) ||
+        (at_spill && !key_spill_scan(made->spill, take_spilled, made, err)) || !push_gone(made, err) ||
+        !read_looked_up(made, err))
         return false;
-    made->wanted.count = 0;
+    wanted->count = wanted->deletes = 0;
     return true;
 }
 
@@ -174,6 +205,7 @@ bool made_want(Made *made, Hash128 key, RowOp op, Seq after, Err *err)
     wanted->keys[wanted->count] = key;
     wanted->seqs[wanted->count] = after;
     wanted->ops[wanted->count] = (uint8_t)op;
+    wanted->deletes += op == OP_DELETE;
     wanted->found[wanted->count++] = false;
     return true;
 }

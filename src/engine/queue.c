@@ -37,6 +37,7 @@ void queue_item_release(QueueItem *item)
     free(item->highest);
     free(item->lower);
     free(item->upper);
+    free(item->set);
     free(item->ahead);
     free(item->log);
     parts_free(item->parts);

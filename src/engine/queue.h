@@ -27,6 +27,7 @@ typedef struct QueueItem {
                            * again leaves out what is committed */
     bool range_end; /* the range was read to its end, and more of the stream is to come */
     int64_t keys_at_us;   /* with end: keys were compared then, by the state store's clock; 0: they were not */
+    char *set;            /* with end: the set of row hashes it stands for (malloc'ed); NULL: none */
     bool end;             /* the read came to its end */
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */

@@ -2,13 +2,25 @@
 
 enum { EMPTY_READS = 3 };
 
-bool read_count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err)
+static bool count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err)
 {
     Session *apart = NULL;
     if (!source_session(read->crew->attempt, &apart, err)) return false;
     bool ok = read_source(read)->count(apart, spec, rows, err);
     read->crew->attempt->plan->source_connector->ops->close(apart);
     return ok;
+}
+
+bool read_prove_empty(StreamRead *read, const ReadSpec *spec, Err *err)
+{
+    int64_t counted = 0;
+    if (!count_apart(read, spec, &counted, err)) return false;
+    if (counted == 0) return true;
+    err_set(err, ERR_VERIFY_EMPTY, "the source gave no key of %s, but an independent count found %lld rows",
+            read->run->plan->name, (long long)counted);
+    err_fix(err, "nothing was taken for deleted; look for a row security policy or a replica that hides rows, then run "
+                 "again");
+    return false;
 }
 
 /* Whether the rows of before are behind a point that this read began at. */
@@ -39,7 +51,7 @@ bool read_verified(StreamRead *read, bool *verified_empty, Err *err)
         if (!read->nothing && !read_once(read, err)) return false;
         if (read->stopped || atomic_load(&read->rows) > 0 || goes_on(read)) return true;
         int64_t counted = 0;
-        if (!read_count_apart(read, &read->spec, &counted, err)) return false;
+        if (!count_apart(read, &read->spec, &counted, err)) return false;
         if (counted == 0) {
             *verified_empty = true;
             return true;

@@ -72,8 +72,8 @@ bool read_once(StreamRead *read, Err *err);
 /* read_repair.c */
 extern const ReadKind READ_REPAIR;
 
-/* read_proof.c: the rows of `spec`, counted in a session apart. */
-bool read_count_apart(StreamRead *read, const ReadSpec *spec, int64_t *rows, Err *err);
+/* read_proof.c: a source that gave no key has none: an independent count agrees. Before all is taken for deleted. */
+bool read_prove_empty(StreamRead *read, const ReadSpec *spec, Err *err);
 /* read_once until it gave rows or an independent count agrees that there are none. */
 bool read_verified(StreamRead *read, bool *verified_empty, Err *err);
 

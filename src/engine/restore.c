@@ -134,6 +134,17 @@ static void start_cdc(const Saved *saved, const StreamPlan *plan, StreamStart *s
     start->position.complete = !start->baseline;
 }
 
+/* The set of before is compared with in any case; it stays the position's until the read's end. */
+static void start_compare(const Saved *saved, StreamStart *start)
+{
+    const Position *before = &saved->position;
+    start->position.generation = before->generation + (saved->usable ? 0 : 1);
+    if (!saved->usable) return;
+    start->position.set = before->set;
+    start->after_forced = !before->complete;
+    start->position.repeats = start->after_forced;
+}
+
 static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Arena *arena)
 {
     StreamStart *start = &run->start;
@@ -142,6 +153,8 @@ static void decide_start(StreamRun *run, const Saved *saved, SyncState sync, Are
         start_incremental(saved, start);
     else if (run->plan->sync == SYNC_CDC)
         start_cdc(saved, run->plan, start);
+    else if (run->plan->sync == SYNC_COMPARE)
+        start_compare(saved, start);
     else
         start_full(saved, sync, start);
     if (!start->resuming && !start->skip && run->plan->sync != SYNC_CDC) {
@@ -308,7 +321,7 @@ void restore_after_prepare(Attempt *attempt, const PrepareResult *results)
             run->position.lower = NULL;
         }
         if (reads_log(run)) continue; /* anchor.c refused what is gone */
-        bool had_progress = start->resuming || start->position.watermark != NULL;
+        bool had_progress = start->resuming || start->position.watermark != NULL || start->position.set != NULL;
         if (!results[i].created || !had_progress || reads_apart(start)) continue;
         if (run->plan->write == WRITE_OVERWRITE && !start->resuming) continue; /* its new table begins anew anyway */
         bool overwrite = run->plan->write == WRITE_OVERWRITE;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/authority.h"
+#include "engine/compare.h"
 #include "engine/cursor.h"
 #include "engine/keys.h"
 
@@ -130,7 +131,8 @@ static const ReadKind *kind_of(const StreamRun *run)
 {
     if (run->start.backfill != NULL) return &READ_BACKFILL;
     if (run->start.baseline) return &BASELINE;
-    return run->start.repair != NULL ? &READ_REPAIR : &RANGE;
+    if (run->start.repair != NULL) return &READ_REPAIR;
+    return run->plan->sync == SYNC_COMPARE ? &READ_KIND_COMPARE : &RANGE;
 }
 
 /* ---- one stream -------------------------------------------------------------------------------------------------- */

@@ -60,6 +60,8 @@ Detection stream_detection(const StreamPlan *stream, Arena *arena)
         all.deletes = false;
         all.misses = "full_refresh with merge keeps rows that are deleted at the source; write: overwrite drops them";
     }
+    if (stream->sync == SYNC_COMPARE)
+        all.misses = "compare sees how two reads differ, and misses what changed and changed back in between";
     if (stream->sync != SYNC_INCREMENTAL || stream->cursor == NULL) return all;
     const char *strategy = cursor_strategy(stream);
     return (Detection){

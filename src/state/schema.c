@@ -107,6 +107,15 @@ static const char V6[] =
     "ALTER TABLE chunks ADD COLUMN seq_first TEXT;"
     "ALTER TABLE chunks ADD COLUMN seq_last TEXT;"
     "ALTER TABLE chunks ADD COLUMN committed_at TEXT;"
-    "ALTER TABLE leases ADD COLUMN wanted_at TEXT;";
+    "ALTER TABLE leases ADD COLUMN wanted_at TEXT;"
+    /* sync: compare: sets of row hashes, in blocks; a set is there when it is in row_hash_sets. */
+    "CREATE TABLE row_hash_sets ("
+    " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, set_name TEXT NOT NULL,"
+    " blocks INTEGER NOT NULL, rows INTEGER NOT NULL, written_at TEXT NOT NULL,"
+    " PRIMARY KEY (workspace, pipeline, stream, set_name)) WITHOUT ROWID;"
+    "CREATE TABLE row_hashes ("
+    " workspace TEXT NOT NULL, pipeline TEXT NOT NULL, stream TEXT NOT NULL, set_name TEXT NOT NULL,"
+    " block INTEGER NOT NULL, hashes TEXT NOT NULL,"
+    " PRIMARY KEY (workspace, pipeline, stream, set_name, block));";
 
 const char *const STATE_MIGRATIONS[STATE_SCHEMA_VERSION] = {V1, V2, V3, V4, V5, V6};

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "config/resource.h"
 #include "catalog/catalog.h"
 #include "connectors/connector.h" /* CommitRecord */
@@ -171,6 +172,27 @@ typedef struct ChunkRecord {
 } ChunkRecord;
 bool state_chunk_put(State *state, const ChunkRecord *chunk, Err *err);
 bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err);
+
+/* ---- row hashes: what a compare stream's source held at its last read ---- */
+/* A set is written block by block, of ROW_HASHES_BLOCK entries but for the last, in ascending order of the keys' hashes, and
+ * is there when it was said to be whole. Which of a stream's sets counts is said by the position that was committed, so a
+ * new one is written beside the old one, under a name of its own. About 43 bytes an entry. */
+typedef struct RowHash {
+    Hash128 key, row;
+} RowHash;
+typedef struct RowHashSet {
+    const char *pipeline, *stream, *name;
+} RowHashSet;
+enum { ROW_HASHES_BLOCK = 4096 };
+bool state_row_hashes_put(State *state, const RowHashSet *set, int64_t block, const RowHash *hashes, int count,
+                          Err *err);
+bool state_row_hashes_whole(State *state, const RowHashSet *set, int64_t blocks, int64_t rows, Err *err);
+/* *blocks -1: there is no such set. */
+bool state_row_hashes_find(State *state, const RowHashSet *set, int64_t *blocks, int64_t *rows, Err *err);
+/* `hashes` has room for a block. STATE_CORRUPT where it is not there. */
+bool state_row_hashes_get(State *state, const RowHashSet *set, int64_t block, RowHash *hashes, int *count, Err *err);
+/* Drops all other sets of the stream; all of them where set->name is NULL. */
+bool state_row_hashes_keep(State *state, const RowHashSet *set, Err *err);
 
 /* ---- what reads took ---- */
 /* Keeps the newest twenty a stream, and the newest of the whole table. */

@@ -200,7 +200,7 @@ DEATHS = ["before_keys", "after_keys", "after_stage", "before_commit:2", "after_
 @pytest.mark.parametrize("pair,write", [(PAIRS[0], "merge"), (PAIRS[1], "append"), (PAIRS[2], "merge")])
 @pytest.mark.parametrize("death", DEATHS)
 def test_after_a_death_the_next_run_completes_it(world, pair, death, write):
-    w = make(world, pair, write=write, rows=600)
+    w = make(world, pair, write=write)
     delete(w, *range(1, 600, 2))
     w.run().ok()
     w.source.upsert([(3, "status 3", 1.11, worlds.stamp(1))])

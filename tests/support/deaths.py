@@ -30,6 +30,8 @@ ELSEWHERE = {
     "after_part": "tests/crash/test_parallel.py",
     "before_keys": "tests/crash/test_deletes.py",
     "after_keys": "tests/crash/test_deletes.py",
+    "before_row_hashes": "tests/crash/test_compare.py",
+    "after_row_hashes": "tests/crash/test_compare.py",
     "before_second_look": "tests/cli/test_reconcile.py (stops there)",
 }
 

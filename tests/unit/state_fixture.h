@@ -129,6 +129,8 @@ static inline void go_back_to(Fixture *fix, int version)
         int version;
         const char *undo;
     } LATER[] = {
+        {6, "DROP TABLE row_hash_sets"},
+        {6, "DROP TABLE row_hashes"},
         {6, "DROP TABLE run_streams"},
         {6, "ALTER TABLE chunks DROP COLUMN epoch"},
         {6, "ALTER TABLE chunks DROP COLUMN seq_first"},

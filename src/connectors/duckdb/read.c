@@ -163,7 +163,7 @@ static bool open_statement(DuckReader *reader, Err *err)
     const char **after = NULL;
     /* A digest is made here, of the whole row. */
     reader->plan.selected = spec->what == READ_KEYS ? spec->key_schema : spec->schema;
-    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
+    if (read_digests(spec)) digester_init(&reader->digester, spec->schema);
     if (reader->spec.resume != NULL && !read_position(reader, &after, err)) return false;
     Buf sql;
     buf_init(&sql, BUF_SQL_MAX);
@@ -301,9 +301,9 @@ static Batch *give_out(DuckReader *reader)
     Batch *batch = builder_finish(&reader->builder, (Seq){spec->read_number, reader->rows});
     reader->rows += (uint64_t)batch->rows;
     if (reader->of_keys) batch = key_filter_keep(&reader->filter, batch, 0, reader->filter.count);
-    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    if (batch == NULL || !read_digests(spec)) return batch;
     digester_assign(&reader->digester, batch);
-    if (!reader->of_keys) batch_narrow(batch, spec->key_schema);
+    if (!reader->of_keys && spec->what == READ_DIGESTS) batch_narrow(batch, spec->key_schema);
     return batch;
 }
 

@@ -144,7 +144,7 @@ static bool fake_read_open(Session *session, const ReadSpec *spec, Reader **hand
     FakeReader *reader = mem_zero(sizeof *reader);
     reader->session = fake_session(session);
     reader->spec = spec;
-    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
+    if (read_digests(spec)) digester_init(&reader->digester, spec->schema);
     if (!find_table(session, spec, &reader->table, err) ||
         !cursor_range_init(&reader->range, reader->table, spec, err) ||
         !select_columns(reader, spec->what == READ_KEYS ? spec->key_schema : spec->schema, err) ||
@@ -222,9 +222,9 @@ static Batch *give_out(FakeReader *reader, Seq first)
     const ReadSpec *spec = reader->spec;
     Batch *batch = builder_finish(&reader->builder, first);
     if (batch != NULL && reader->of_keys) batch = key_filter_keep(&reader->filter, batch, 0, reader->filter.count);
-    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    if (batch == NULL || !read_digests(spec)) return batch;
     digester_assign(&reader->digester, batch);
-    if (!reader->of_keys) batch_narrow(batch, spec->key_schema);
+    if (!reader->of_keys && spec->what == READ_DIGESTS) batch_narrow(batch, spec->key_schema);
     return batch;
 }
 

@@ -21,9 +21,11 @@ const Connector connector_postgres = {
     .url_schemes = {"postgresql", "postgres"},
     .capabilities =
         {
-            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true, [SYNC_CDC] = true},
-            .replay =
-                {[SYNC_FULL_REFRESH] = REPLAY_EXACT, [SYNC_INCREMENTAL] = REPLAY_SUPERSET, [SYNC_CDC] = REPLAY_EXACT},
+            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true, [SYNC_COMPARE] = true, [SYNC_CDC] = true},
+            .replay = {[SYNC_FULL_REFRESH] = REPLAY_EXACT,
+                       [SYNC_INCREMENTAL] = REPLAY_SUPERSET,
+                       [SYNC_COMPARE] = REPLAY_EXACT,
+                       [SYNC_CDC] = REPLAY_EXACT},
             .commit_style = COMMIT_STAGE_AND_APPLY,
             .dedupes = true,
             .merges = true,

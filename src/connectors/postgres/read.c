@@ -53,7 +53,7 @@ static bool plan_statements(PgReader *reader, Err *err)
 static bool reader_plan(PgReader *reader, Err *err)
 {
     const ReadSpec *spec = reader->spec;
-    if (!pg_shape_plan(reader, &reader->own, read_schema(spec), spec->what == READ_DIGESTS, err)) return false;
+    if (!pg_shape_plan(reader, &reader->own, read_schema(spec), read_digests(spec), err)) return false;
     reader->phase_count = keyset_phases(spec, &reader->table, &reader->arena, reader->phases);
     reader->shape = &reader->own;
     return size_read(reader->session, &reader->table, &reader->size, err) && prefer_index(reader, err) &&

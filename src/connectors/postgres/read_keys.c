@@ -120,8 +120,7 @@ bool pg_read_rows(Reader *reader, const Batch *keys, Err *err)
     const ReadSpec *spec = pg->spec;
     pg_keys_release(pg);
     if (!pg_copy_abandon(pg, err)) return false;
-    if (pg->whole.given == NULL && !pg_shape_plan(pg, &pg->whole, spec->schema, spec->what == READ_DIGESTS, err))
-        return false;
+    if (pg->whole.given == NULL && !pg_shape_plan(pg, &pg->whole, spec->schema, read_digests(spec), err)) return false;
     pg->shape = &pg->whole;
     pg->phase = pg->phase_count;
     pg->keys.keys = keys;

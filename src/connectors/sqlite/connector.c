@@ -92,8 +92,10 @@ const Connector connector_sqlite = {
     .url_schemes = {"sqlite"},
     .capabilities =
         {
-            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true},
-            .replay = {[SYNC_FULL_REFRESH] = REPLAY_EXACT, [SYNC_INCREMENTAL] = REPLAY_SUPERSET},
+            .syncs = {[SYNC_FULL_REFRESH] = true, [SYNC_INCREMENTAL] = true, [SYNC_COMPARE] = true},
+            .replay = {[SYNC_FULL_REFRESH] = REPLAY_EXACT,
+                       [SYNC_INCREMENTAL] = REPLAY_SUPERSET,
+                       [SYNC_COMPARE] = REPLAY_EXACT},
         },
     .keys = KEYS,
     .ops = &OPS,

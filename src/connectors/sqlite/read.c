@@ -125,7 +125,7 @@ static bool begin(LiteReader *reader, Err *err)
 static bool open_reader(LiteReader *reader, Err *err)
 {
     const ReadSpec *spec = &reader->spec;
-    if (spec->what == READ_DIGESTS) digester_init(&reader->digester, spec->schema);
+    if (read_digests(spec)) digester_init(&reader->digester, spec->schema);
     if (!range_check_filter(reader->session, spec, err) || !range_init(&reader->range, spec, err) ||
         !begin(reader, err) || !range_settle(&reader->range, reader->session, err) ||
         !key_init(&reader->key, reader->session, &reader->range, &reader->arena, err))
@@ -189,9 +189,9 @@ static Batch *give_out(LiteReader *reader)
     reader->row += rows;
     reader->given = reader->given || (rows > 0 && !of_keys);
     if (batch != NULL && of_keys) batch = key_filter_keep(&reader->keys.filter, batch, 0, reader->keys.filter.count);
-    if (batch == NULL || spec->what != READ_DIGESTS) return batch;
+    if (batch == NULL || !read_digests(spec)) return batch;
     digester_assign(&reader->digester, batch);
-    if (!of_keys) batch_narrow(batch, spec->key_schema);
+    if (!of_keys && spec->what == READ_DIGESTS) batch_narrow(batch, spec->key_schema);
     return batch;
 }
 
