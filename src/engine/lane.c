@@ -185,7 +185,7 @@ static void take_set(StreamRun *run, const char *set)
 {
     Position next = run->position;
     next.set = set;
-    keep_texts(run, next);
+    stream_keep_position(run, next);
 }
 
 static void take_end(StreamRun *run, const QueueItem *item)

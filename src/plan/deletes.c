@@ -4,8 +4,8 @@
 
 static void refuse(Draft *draft, const StreamPlan *stream, const char *why)
 {
-    draft_problem(draft, "%s.deletes: the keys of stream \"%s\" can't be compared: %s", stream->path, stream->name,
-                  why);
+    draft_problem(draft, "%s.%s: the keys of stream \"%s\" can't be compared: %s", stream->path,
+                  stream->sync == SYNC_COMPARE ? "sync" : "deletes", stream->name, why);
 }
 
 /* Sources that give keys and the rows of given keys; destinations that can be read back. */

@@ -9,6 +9,7 @@ import pytest
 
 from support import worlds
 from support.deaths import die, finish
+from support.fakes import table
 
 PAIRS = [("postgres", "postgres"), ("postgres", "duckdb"), ("sqlite", "duckdb")]
 EACH_RUN = ", overlap: 10m, deletes: { reconcile: 1us }"
@@ -150,6 +151,18 @@ def test_an_empty_source_is_counted_before_all_is_deleted(world, pair):
     w.source.upsert([(1, "first", 1, worlds.stamp(0))])
     w.run().ok()
     assert live(w) == w.source.orders()
+
+
+def test_keys_that_a_count_denies_delete_nothing(fake_world):
+    w = fake_world("duckdb").script(table(rows=[[n, "s"] for n in range(1, 6)]))
+    w.pipeline("name: orders, sync: incremental, cursor: id, deletes: { reconcile: 1us }", write="merge", delivery="require: effectively_once")
+    w.run().ok()
+    w.script(table(rows=[], count=5))
+    failed = w.run().exits(3)
+    assert "VERIFY_EMPTY" in failed.stderr and "the source gave no key of orders, but an independent count found 5 rows" in failed.stderr
+    assert len(w.rows()) == 5
+    w.script(table(rows=[], count=0))
+    w.run().ok()
 
 
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]])

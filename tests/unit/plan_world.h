@@ -91,7 +91,14 @@ static bool world_inspect(Session *session, const DestStream *stream, Arena *are
 
 static const ConnectorOps world_ops = {
     .open = world_open, .close = world_close, .discover = world_discover, .identity = world_identity};
-static const SourceOps world_source;
+static bool world_read_rows(Reader *reader, const Batch *keys, Err *err)
+{
+    (void)reader;
+    (void)keys;
+    return err_set(err, ERR_SOURCE_QUERY, "a plan reads no rows");
+}
+
+static const SourceOps world_source = {.read_rows = world_read_rows};
 static DestOps world_destination = {.inspect = world_inspect};
 static const ConfigKey world_keys[] = {{.name = "url", .required = true, .secret = true, .help = "where it is"},
                                        {.name = "sslmode", .help = "how"},
