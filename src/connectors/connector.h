@@ -105,8 +105,8 @@ void check_add(CheckList *list, bool ok, const char *name, const char *detail, c
 
 /* What a read gives of each row. */
 typedef enum ReadWhat {
-    READ_ROWS,   /* its columns */
-    READ_KEYS,   /* its key columns alone (ReadSpec.key_schema) */
+    READ_ROWS,    /* its columns */
+    READ_KEYS,    /* its key columns alone (ReadSpec.key_schema) */
     READ_DIGESTS, /* its key columns, and Batch.digests of all its columns (data/digest.h says what a digest is) */
     READ_DIGESTED /* its columns, and Batch.digests of them */
 } ReadWhat;

@@ -150,7 +150,7 @@ def test_lost_hashes_under_append_are_refused_with_the_remedy(world):
     refused = w.run().exits(5)
     assert "STATE_POSITION_INVALID" in refused.stderr and "openetl state reset PIPELINE --stream orders" in refused.stderr
     assert w.counts()[0] == 50
-    w.run("state", "reset", "p", "--stream", "orders").ok()
+    w.run("state", "reset", "p", "--stream", "orders", "--yes").ok()
     w.run().ok()
     assert live(w, "append") == w.source.orders() and w.counts()[0] == 100
 
