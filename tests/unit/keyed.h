@@ -61,6 +61,7 @@ static inline Reader *keyed_open(Keyed *keyed, ReadWhat what)
 {
     Reader *reader;
     keyed->spec.what = what;
+    keyed->spec.stop = &keyed->stop; /* a Keyed may have been copied */
     keyed_must(keyed, keyed->room->source->read_open(keyed->session, &keyed->spec, &reader, &keyed->err));
     return reader;
 }
