@@ -38,6 +38,10 @@ void err_at(Err *err, const char *format, ...)
     vsnprintf(err->at, sizeof err->at, format, args);
     va_end(args);
     size_t used = strlen(err->at);
+    if (strncmp(inner, err->at, used) == 0 && (inner[used] == '\0' || inner[used] == ',')) {
+        memcpy(err->at, inner, sizeof inner); /* said already, by who called for it and by who was called */
+        return;
+    }
     if (inner[0] != '\0' && used + 3 < sizeof err->at)
         snprintf(err->at + used, sizeof err->at - used, ", %.*s", (int)(sizeof err->at - used - 3), inner);
 }

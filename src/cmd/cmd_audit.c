@@ -65,6 +65,7 @@ static bool do_work(void *context, Err *err)
     if (!state_audit_get(work->state, spec->connection, spec->stream, spec->cursor, arena, &found, &before, err))
         return false;
     if (found) spec->highest_before = before.highest;
+    if (!state_clock(work->state, &spec->now_us, err)) return false;
     return audit_run(spec, arena, &work->report, err) && keep(work, err);
 }
 

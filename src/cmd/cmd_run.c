@@ -6,7 +6,9 @@
 #include "engine/engine.h"
 #include "report/progress.h"
 #include "report/run_report.h"
+#include "report/verify_report.h"
 #include "tasks/alerts.h"
+#include "tasks/verify.h"
 
 #include <unistd.h>
 
@@ -19,6 +21,7 @@ typedef struct RunCommand {
     Stop stop;
     ResourceSet all; /* the stored resources as they are now: what alerts look at */
     json_t *results; /* under --output json */
+    bool verify;     /* --verify full */
     int check_code;  /* of a check after a run: the data is committed all the same */
 } RunCommand;
 
@@ -105,6 +108,8 @@ typedef struct EngineCall {
     Arena arena;
     Progress progress;
     RunResult result;
+    Verifier *verifier; /* NULL: nothing is read back */
+    VerifyResult verified;
 } EngineCall;
 
 static bool engine_work(void *context, Err *err)
@@ -122,6 +127,7 @@ static bool engine_work(void *context, Err *err)
         .wait_us = run->wait_us,
         .workspace = run->invocation->settings.workspace,
         .spill_directory = command_spill_directory(run->invocation),
+        .watch = call->verifier == NULL ? NULL : verifier_watch(call->verifier),
     };
     return engine_run(run->planning.state, &input, call->pipeline, &options, &call->run->stop, &call->progress,
                       &call->arena, &call->result, err);
@@ -184,6 +190,52 @@ static void check_pipeline(RunCommand *run, const Resource *pipeline)
     }
 }
 
+/* ---- what was committed, read back: --verify full ---- */
+
+enum { VERIFY_WAIT_US = 600000000 };
+
+static bool verify_work(void *context, Err *err)
+{
+    EngineCall *call = context;
+    RunCommand *run = call->run;
+    VerifySpec spec = {
+        .state = run->planning.state,
+        .run_id = call->result.run_id,
+        .wait_us = run->wait_us == RUN_WAIT_DEFAULT ? VERIFY_WAIT_US : run->wait_us,
+        .stop = &run->stop,
+    };
+    return verifier_run(call->verifier, &spec, &call->arena, &call->verified, err);
+}
+
+static void tell_verified(const RunCommand *run, EngineCall *call)
+{
+    if (wants_json(run->invocation)) {
+        json_t *last = json_array_get(run->results, json_array_size(run->results) - 1);
+        json_object_set_new(last, "verify", verify_json(&call->verified));
+        return;
+    }
+    Buf out;
+    buf_init(&out, ANSWER_MAX_BYTES);
+    verify_print(&call->verified, run->invocation->settings.color, &call->arena, &out);
+    answer_text(run->invocation, &out);
+    fflush(stdout);
+}
+
+/* What was committed stays, whatever is found. */
+static void verify_pipeline(RunCommand *run, EngineCall *call)
+{
+    Err err;
+    bool ok = guard_run(verify_work, call, &run->stop, NULL, &err);
+    if (ok) {
+        tell_verified(run, call);
+        if (call->verified.verified) return;
+        verify_error(&call->verified, &err);
+    }
+    err_at(&err, "pipeline %s", call->pipeline->name);
+    err_print(stderr, &err);
+    run->check_code = err_exit_code(err.code);
+}
+
 /* ---- alerts: their troubles are no run's ---- */
 
 static AlertWatch *begin_alerts(const RunCommand *run)
@@ -213,6 +265,7 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
     call->run = run;
     call->pipeline = pipeline;
     arena_init(&call->arena);
+    if (run->verify) call->verifier = verifier_new(command_spill_directory(run->invocation));
     const char *no_color = getenv("NO_COLOR");
     bool color = !option_given(run->invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
     AlertWatch *watch = begin_alerts(run);
@@ -225,6 +278,8 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
         err_print(stderr, &err);
         code = err_exit_code(err.code);
     }
+    if (ok && call->verifier != NULL && !stop_asked(&run->stop)) verify_pipeline(run, call);
+    verifier_free(call->verifier);
     arena_release(&call->arena);
     if (ok && !stop_asked(&run->stop)) check_pipeline(run, pipeline);
     end_alerts(run, watch, ok ? NULL : pipeline->name);
@@ -252,6 +307,7 @@ static int run_run(Invocation *invocation)
     if (wait != NULL && !duration_parse(wait, &run.wait_us))
         return command_usage(invocation, "a duration is written 30s, 10m or 1h30m", "--wait %s is not a duration",
                              wait);
+    run.verify = option_given(invocation, "verify");
     guard_hold_signals();
     int code = -1;
     bool ready = option_given(invocation, "file") ? plan_and_apply(&run, &code, &err) : open_stored(&run, &err);
@@ -272,6 +328,8 @@ static int run_run(Invocation *invocation)
 static const Option OPTIONS[] = {
     OPTION_FILE,
     {"wait", 0, "DURATION", false, "wait so long for another run of the pipeline, or for a busy destination, to end"},
+    {"verify", 0, "full", false,
+     "reads the destination back and compares each committed chunk; exit 1 where one differs"},
     {NULL, 0, NULL, false, NULL},
 };
 
@@ -293,6 +351,7 @@ const Command cmd_run = {
                "\n"
                "  openetl run -f shop.yaml\n"
                "  openetl run shop-orders\n"
+               "  openetl run shop-orders --verify full\n"
                "  openetl run shop-orders --wait 10m --log-format json\n",
     .run = run_run,
 };

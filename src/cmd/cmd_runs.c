@@ -1,6 +1,6 @@
-#include "base/clock.h"
 #include "cmd/common.h"
 #include "report/run_report.h"
+#include "report/steps_report.h"
 
 #include <limits.h>
 #include "tasks/alerts.h"
@@ -67,31 +67,38 @@ static bool find_run(Invocation *invocation, State *state, const char *run_id, R
     return false;
 }
 
-/* Its attempts, and what it announced of the source's columns. */
+/* Its attempts, what it announced of the source's columns, and its steps, stream by stream. */
 static int one_run(Invocation *invocation, State *state, const char *run_id)
 {
     Err err;
     RunList runs;
     DriftList drifts;
-    if (!find_run(invocation, state, run_id, &runs, &err) ||
-        !state_drifts(state, run_id, invocation->arena, &drifts, &err))
+    RunSteps steps = {0};
+    Arena *arena = invocation->arena;
+    int64_t now_us;
+    if (!state_clock(state, &now_us, &err) || !find_run(invocation, state, run_id, &runs, &err) ||
+        !state_drifts(state, run_id, arena, &drifts, &err) ||
+        !state_run_streams(state, run_id, arena, &steps.streams, &steps.stream_count, &err) ||
+        !state_chunks(state, run_id, arena, &steps.chunks, &steps.chunk_count, &err))
         return command_fail(invocation, &err);
     if (wants_json(invocation)) {
         json_t *answer = runs_json(&runs), *list = json_array();
         for (int i = 0; i < drifts.count; i++)
             json_array_append_new(list, drift_record_json(&drifts.items[i]));
         json_object_set_new(answer, "drift", list);
+        json_object_set_new(answer, "streams", steps_json(&steps));
         answer_json(invocation, answer);
         return ANSWER_DONE;
     }
     Buf out;
     buf_init(&out, ANSWER_MAX_BYTES);
-    runs_print(&runs, clock_wall_us(), invocation->settings.color, invocation->arena, &out);
+    runs_print(&runs, now_us, invocation->settings.color, arena, &out);
     if (drifts.count > 0) buf_puts(&out, "\n  drift:\n");
     for (int i = 0; i < drifts.count; i++) {
         bool is_new = strcmp(drifts.items[i].first_run_id, run_id) == 0;
-        drift_line_put(&drifts.items[i], is_new, invocation->arena, &out);
+        drift_line_put(&drifts.items[i], is_new, arena, &out);
     }
+    steps_print(&steps, option_given(invocation, "chunks"), invocation->settings.color, arena, &out);
     answer_text(invocation, &out);
     return ANSWER_DONE;
 }
@@ -106,6 +113,8 @@ static int runs_run(Invocation *invocation)
         if (!command_state(invocation, true, &state, &err)) return command_fail(invocation, &err);
         return one_run(invocation, state, invocation->args[0]);
     }
+    if (option_given(invocation, "chunks"))
+        return command_usage(invocation, "openetl runs lists the runs", "--chunks needs the RUN_ID of one run");
     ResourceSet stored;
     int64_t now;
     if (!command_state(invocation, true, &state, &err) || !state_clock(state, &now, &err) ||
@@ -131,6 +140,7 @@ static const Option OPTIONS[] = {
     {"since", 0, "TIME", false, "attempts started since then: 2h, 7d, 2026-11-30, 2026-11-30T08:00 (UTC)"},
     {"day", 0, "DAY", false, "attempts started on that day: 2026-11-30, today, yesterday (UTC)"},
     {"limit", 0, "N", false, "at most N attempts (default 50; no limit with --since or --day)"},
+    {"chunks", 0, NULL, false, "with RUN_ID: every chunk of its reads, where there are many"},
     {NULL, 0, NULL, false, NULL},
 };
 
@@ -149,7 +159,8 @@ const Command cmd_runs = {
         "\n"
         "  openetl runs\n"
         "  openetl runs shop-orders --since 24h\n"
-        "  openetl runs 01M8PFZ5AX531FARNM56D433AW        one run: its attempts, and what changed at its source\n"
+        "  openetl runs 01M8PFZ5AX531FARNM56D433AW        one run: attempts, source changes, steps, chunks\n"
+        "  openetl runs 01M8PFZ5AX531FARNM56D433AW --chunks\n"
         "  openetl runs --day yesterday --output json\n",
     .run = runs_run,
 };

@@ -2,10 +2,11 @@
 
 #include "base/buf.h"
 #include "base/failpoint.h"
-#include "base/hash.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/anchor.h"
 #include "engine/drift.h"
+#include "engine/manifest.h"
 
 #include <stdlib.h>
 
@@ -59,15 +60,9 @@ void stream_keep_position(StreamRun *run, Position next)
 /* Which read a half-built table belongs to: rows of another one, or of other columns, are none of this read's. */
 static const char *build_text(const Attempt *attempt, const StreamRun *run, Arena *arena)
 {
-    const Schema *schema = &run->plan->schema;
     const Position *position = &run->start.position;
-    char type[96], hex[33];
-    Buf text;
-    buf_init(&text, BUF_SQL_MAX);
-    for (int i = 0; i < schema->count; i++)
-        buf_printf(&text, "%s %s\n", schema->fields[i].name, type_format(&schema->fields[i].type, type, sizeof type));
-    hash128_hex(hash128(buf_text(&text), text.length), hex);
-    buf_release(&text);
+    char hex[33];
+    schema_hash(&run->plan->schema, hex);
     return arena_printf(arena, "openetl: half-built by pipeline %s; owner %s, generation %llu, read %llu, columns %s",
                         attempt->pipeline, run->plan->owner, (unsigned long long)position->generation,
                         (unsigned long long)position->read, hex);
@@ -165,13 +160,25 @@ static bool check_ended(const Attempt *attempt, Err *err)
     return true;
 }
 
+/* What an attempt that fails had landed is kept where it can be; its own failure goes before that of keeping it. */
+static bool run_lanes_recorded(Attempt *attempt, Err *err)
+{
+    Err bookkeeping;
+    bool ok = run_lanes(attempt, err) && check_ended(attempt, err);
+    if (manifest_finish(attempt, &bookkeeping)) return ok;
+    if (ok) *err = bookkeeping;
+    return false;
+}
+
 static bool run_steps(Attempt *attempt, Err *err)
 {
+    int64_t now_us;
+    if (!state_clock(attempt->state, &now_us, err)) return false;
+    attempt->store_ahead_us = now_us - clock_mono_us();
     if (!open_destination(attempt, err) || !restore_starts(attempt, err)) return false;
     if (attempt->active_count == 0) return true;
     if (attempt->log.count > 0 && !log_anchor(attempt, err)) return false;
-    return prepare_destination(attempt, err) && log_check_order(attempt, err) && run_lanes(attempt, err) &&
-           check_ended(attempt, err);
+    return prepare_destination(attempt, err) && log_check_order(attempt, err) && run_lanes_recorded(attempt, err);
 }
 
 static void attach_streams(Attempt *attempt)
@@ -185,6 +192,7 @@ static void attach_streams(Attempt *attempt)
             .result = &attempt->result->streams[i],
             .progress = &attempt->progress->streams[i],
         };
+        attempt->streams[i].manifest = manifest_new(attempt, &attempt->streams[i]);
     }
 }
 
@@ -192,6 +200,7 @@ static void release_streams(Attempt *attempt)
 {
     for (int i = 0; i < attempt->stream_count; i++) {
         parts_free(attempt->streams[i].parts);
+        manifest_free(attempt->streams[i].manifest);
         Arena *texts = attempt->streams[i].texts;
         if (texts == NULL) continue;
         arena_release(texts);

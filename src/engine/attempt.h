@@ -34,6 +34,8 @@ static inline bool reads_apart(const StreamStart *start)
     return start->repair != NULL || start->backfill != NULL;
 }
 
+typedef struct Manifest Manifest; /* manifest.h */
+
 typedef struct StreamRun {
     const StreamPlan *plan;
     int index;      /* in the pipeline's plan */
@@ -48,6 +50,7 @@ typedef struct StreamRun {
     PartSet *parts;                        /* of a read that is cut into parts; else NULL */
     bool moved;                            /* the position changed since the last commit */
     bool ended, finish;                    /* the read ended; the next commit tells the destination so */
+    Manifest *manifest;
     StreamResult *result;
     StreamProgress *progress;
 } StreamRun;
@@ -82,13 +85,15 @@ struct Attempt {
     const char *supersedes;      /* the run whose lease was taken over, or NULL */
     const StreamRepair *repairs; /* of the run's options */
     int repair_count;
-    Backfill *backfill;  /* likewise, or NULL */
-    bool drain;          /* of the run's options */
-    Stop *asked;         /* the caller's: a signal */
-    Stop stop;           /* this attempt's: what rooms look at */
-    Arena arena;         /* the attempt's lifetime */
-    Arena *result_arena; /* the run's lifetime */
+    Backfill *backfill;    /* likewise, or NULL */
+    const RunWatch *watch; /* of the run's options, or NULL */
+    bool drain;            /* of the run's options */
+    Stop *asked;           /* the caller's: a signal */
+    Stop stop;             /* this attempt's: what rooms look at */
+    Arena arena;           /* the attempt's lifetime */
+    Arena *result_arena;   /* the run's lifetime */
     LogRun log;
+    int64_t store_ahead_us; /* the state store's clock less this machine's monotonic one */
     Session *destination;
     DestStream *dest_streams; /* of the active streams */
     StreamRun *streams;       /* all, as in the plan */
@@ -121,6 +126,8 @@ DestStream attempt_dest_stream(Attempt *attempt, const StreamRun *run);
 
 /* commit.c: one epoch of streams[0 … count), in the fixed order of steps. `streams` are indexes into attempt->streams.
  */
+/* The number of the epoch that these streams are filling. */
+int64_t next_epoch(const Attempt *attempt, const int *streams, int count);
 bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, Err *err);
 
 /* lane.c: stages and commits what the feeds of these streams push, until all their reads ended. */

@@ -22,6 +22,12 @@
 typedef struct Attempt Attempt;
 typedef struct ReadKind ReadKind;
 
+/* What landed in earlier reads of the run: each chunk of a backfill is a read, and their manifest is one. */
+typedef struct LandedBefore {
+    unsigned __int128 sum;
+    int64_t chunks, rows, bytes, epochs, inserted, updated, skipped;
+} LandedBefore;
+
 /* Of one run; made before its first attempt. The lane's thread writes it, but for `total`. */
 typedef struct Backfill {
     const BackfillSpec *spec;
@@ -34,6 +40,7 @@ typedef struct Backfill {
     bool over;          /* the last chunk is committed */
     atomic_llong total; /* rows of what was not done when the run began; -1: not counted yet */
     BackfillResult *result;
+    LandedBefore landed;
 } Backfill;
 
 /* Finds stream, column and range in the plan; also a stream's limits are set in it. ERR_USAGE or a problem's code where

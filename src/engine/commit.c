@@ -1,14 +1,16 @@
 /* The commit loop's one commit. The order is fixed, with a failpoint between each step:
  *
- *   lease still ours → destination: counts agree, rows applied, records written, ONE transaction → state mirror
- *   → source told (a change log, through its feed)
+ *   chunks recorded as landed → lease still ours → destination: counts agree, rows applied, records written, ONE
+ *   transaction → state mirror, chunks committed → source told (a change log, through its feed)
  *
  * A crash between any two steps loses and doubles nothing: the destination's record is the truth on restart, the state
  * store only mirrors it, and the source is told last. */
 #include "engine/attempt.h"
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "engine/log_feed.h"
+#include "engine/manifest.h"
 
 /* A read that goes on after a forced barrier can hold rows that an earlier commit wrote. */
 static Guarantee effective_guarantee(const StreamRun *run)
@@ -56,7 +58,7 @@ static int streams_left(const Attempt *attempt)
     return left;
 }
 
-static int64_t next_epoch(const Attempt *attempt, const int *streams, int count)
+int64_t next_epoch(const Attempt *attempt, const int *streams, int count)
 {
     int64_t last = 0;
     for (int i = 0; i < count; i++) {
@@ -93,12 +95,19 @@ static void after_commit(Attempt *attempt, StreamRun *run, const ApplyCounts *co
     run->finish = false;
 }
 
-static bool mirror_commit(Attempt *attempt, const Epoch *epoch, Arena *arena, Err *err)
+static bool mirror_commit(Attempt *attempt, const int *streams, const Epoch *epoch, Arena *arena, Err *err)
 {
     CommitRecord *records = arena_array(arena, CommitRecord, epoch->count);
-    for (int i = 0; i < epoch->count; i++)
+    RunStream *steps = arena_array(arena, RunStream, epoch->count);
+    int step_count = 0;
+    for (int i = 0; i < epoch->count; i++) {
+        const Manifest *manifest = attempt->streams[streams[i]].manifest;
         records[i] = epoch->streams[i].record;
-    bool ok = state_commits_put(attempt->state, attempt->pipeline, records, epoch->count, err);
+        if (manifest_changed(manifest)) steps[step_count++] = manifest_steps(manifest);
+    }
+    bool ok = state_commit_mirror(attempt->state, attempt->pipeline, records, epoch->count, steps, step_count, err);
+    for (int i = 0; ok && i < epoch->count; i++)
+        manifest_recorded(attempt->streams[streams[i]].manifest);
     for (int i = 0; ok && i < epoch->count; i++)
         ok = state_reset_done(attempt->state, attempt->pipeline, records[i].stream, err);
     return ok;
@@ -131,7 +140,9 @@ static bool drop_row_hashes(Attempt *attempt, const int *streams, int count, Err
 static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Arena *arena, Err *err)
 {
     ApplyCounts *counts = arena_array(arena, ApplyCounts, epoch->count);
-    int64_t number = epoch->streams[0].record.epoch;
+    int64_t number = epoch->streams[0].record.epoch, verified_us = epoch->streams[0].record.committed_at_us;
+    if (!manifest_land(attempt, streams, epoch->count, number, err)) return false;
+    failpoint(after_manifest);
     failpoint(before_commit);
     if (!state_lease_beat(attempt->state, attempt->lease, attempt->lease_ttl_us, err)) return false;
     failpoint(after_lease_check);
@@ -139,11 +150,14 @@ static bool commit_with(Attempt *attempt, const int *streams, Epoch *epoch, Aren
     if (!connector->destination->commit(attempt->destination, epoch, counts, err)) return false;
     assert_counts(epoch, counts);
     failpoint(after_commit_before_state);
-    for (int i = 0; i < epoch->count; i++)
-        after_commit(attempt, &attempt->streams[streams[i]], &counts[i], number);
+    for (int i = 0; i < epoch->count; i++) {
+        StreamRun *run = &attempt->streams[streams[i]];
+        if (run->staged_rows > 0 || run->moved) manifest_committed(run->manifest, &counts[i], verified_us);
+        after_commit(attempt, run, &counts[i], number);
+    }
     attempt->result->epochs++;
     atomic_store(&attempt->progress->epoch, number);
-    if (!mirror_commit(attempt, epoch, arena, err)) return false;
+    if (!mirror_commit(attempt, streams, epoch, arena, err)) return false;
     failpoint(after_state);
     if (!drop_row_hashes(attempt, streams, epoch->count, err)) return false;
     tell_source(attempt, streams, epoch->count);
@@ -164,6 +178,7 @@ bool commit_epoch(Attempt *attempt, const int *streams, int count, bool forced, 
     int64_t number = next_epoch(attempt, streams, count), now_us;
     /* by the store's clock, as reset marks are: the two are compared */
     bool ok = state_clock(attempt->state, &now_us, err);
+    if (ok) attempt->store_ahead_us = now_us - clock_mono_us();
     for (int i = 0; ok && i < count; i++) {
         if (!reads_apart(&attempt->streams[streams[i]].start))
             attempt->streams[streams[i]].position.left = streams_left(attempt);

@@ -67,6 +67,7 @@ typedef struct Announcing {
     RunResult *result;
     StreamResult *stream;
     const DriftList *standing;
+    int64_t now_us; /* by the state store's clock */
     Arena *arena;
 } Announcing;
 
@@ -112,7 +113,7 @@ static DriftRecord record_of(const Announcing *announcing, const DriftChange *ch
         .to = change->to,
         .outcome = drift_outcome_name(change->outcome),
         .done = drift_outcome_text(change, plan->target, announcing->arena),
-        .first_seen_at_us = first != NULL ? first->first_seen_at_us : clock_wall_us(),
+        .first_seen_at_us = first != NULL ? first->first_seen_at_us : announcing->now_us,
         .first_run_id = first != NULL ? first->first_run_id : announcing->result->run_id,
     };
     if (announcing->refused && change->outcome != DRIFT_REFUSED) set_not_done(&record, "not done: the run was refused");
@@ -164,7 +165,9 @@ bool drift_announce(State *state, const char *pipeline, const PipelinePlan *plan
                     Err *err)
 {
     DriftList standing;
-    if (!state_drifts_standing(state, pipeline, arena, &standing, err)) return false;
+    int64_t now_us;
+    if (!state_drifts_standing(state, pipeline, arena, &standing, err) || !state_clock(state, &now_us, err))
+        return false;
     for (int i = 0; i < plan->stream_count; i++) {
         Announcing announcing = {
             .plan = &plan->streams[i],
@@ -172,6 +175,7 @@ bool drift_announce(State *state, const char *pipeline, const PipelinePlan *plan
             .result = result,
             .stream = &result->streams[i],
             .standing = &standing,
+            .now_us = now_us,
             .arena = arena,
         };
         make_room(announcing.stream, announcing.plan->drift_count, arena);

@@ -36,6 +36,12 @@ typedef struct BackfillResult {
     int64_t turns; /* how often it let another run go first */
 } BackfillResult;
 
+/* Sees every batch right before it is staged, on the lane's thread. What it says ends the attempt as a failed stage does. */
+typedef struct RunWatch {
+    bool (*landing)(void *context, const PipelinePlan *plan, int stream, int attempt, const Batch *batch, Err *err);
+    void *context;
+} RunWatch;
+
 typedef struct RunOptions {
     const char *trigger; /* "manual", "schedule" */
     /* How long to wait for a lease of another run of the pipeline, and for a file that another process holds.
@@ -47,6 +53,7 @@ typedef struct RunOptions {
     int repair_count;
     const BackfillSpec *backfill; /* NULL: no backfill */
     bool drain;                   /* a continuous pipeline too ends at the position that is current at its start */
+    const RunWatch *watch;        /* or NULL; plans it is given live in engine_run's arena */
 } RunOptions;
 
 typedef struct StreamResult {

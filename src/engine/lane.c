@@ -6,6 +6,7 @@
 #include "engine/cursor.h"
 #include "engine/feed.h"
 #include "engine/lane_log.h"
+#include "engine/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static StreamRun *lane_stream(const Lane *lane, int i)
 
 static bool take_opened(Lane *lane, StreamRun *run, const QueueItem *item, Err *err)
 {
+    manifest_opened(run->manifest, item);
     if (reads_apart(&run->start)) {
         atomic_store(&run->progress->started_us, clock_mono_us());
         run->chunk_lower = item->lower == NULL ? NULL : arena_strdup(&lane->attempt->arena, item->lower);
@@ -95,10 +97,15 @@ static bool take_batch(Lane *lane, StreamRun *run, QueueItem *item, Err *err)
     run->result->rows_read += rows;
     run->result->bytes += (int64_t)item->batch->bytes;
     item->batch->synced_at_us = clock_wall_us();
+    Landing landing = landing_of(item->batch);
+    const RunWatch *watch = attempt->watch;
+    if (watch != NULL && !watch->landing(watch->context, attempt->plan, run->index, attempt->number, item->batch, err))
+        return false;
     if (!attempt->plan->destination_connector->destination->stage(attempt->destination, &item->batch, err)) {
         err_at(err, "stream %s", run->plan->name);
         return false;
     }
+    manifest_landed(run->manifest, run->parts, item, &landing);
     failpoint(after_stage);
     return true;
 }
@@ -188,8 +195,9 @@ static void take_set(StreamRun *run, const char *set)
     stream_keep_position(run, next);
 }
 
-static void take_end(StreamRun *run, const QueueItem *item)
+static bool take_end(StreamRun *run, const QueueItem *item, Err *err)
 {
+    if (!manifest_end(run->manifest, item, err)) return false;
     take_range_end(run);
     if (item->keys_at_us != 0) run->position.keys_at_us = item->keys_at_us;
     if (item->set != NULL) take_set(run, item->set);
@@ -202,6 +210,7 @@ static void take_end(StreamRun *run, const QueueItem *item)
                  run->plan->name, (long long)item->null_cursors, run->plan->cursor);
     atomic_store(&run->progress->phase, PHASE_COMMITTING);
     atomic_store(&run->progress->finished_us, clock_mono_us());
+    return true;
 }
 
 static bool take_item(Lane *lane, QueueItem *item, Err *err)
@@ -217,12 +226,13 @@ static bool take_item(Lane *lane, QueueItem *item, Err *err)
     if (item->parts != NULL) take_parts(run, item);
     bool rows = item->batch != NULL; /* staging takes the batch */
     if (rows && !take_batch(lane, run, item, err)) return false;
+    if (rows || item->part_end) manifest_mark(run->manifest, item);
     if (item->of_log)
         lane_log_take(&lane->log, item);
     else if (rows || item->part_end)
         take_mark(run, item);
     if (item->range_end) take_range_end(run);
-    if (item->end) take_end(run, item);
+    if (item->end && !take_end(run, item, err)) return false;
     if (item->end && reads_log(run)) lane_log_baseline_end(&lane->log);
     return true;
 }
@@ -324,12 +334,19 @@ static void see_stop(Lane *lane, bool idle)
     lane->cut = idle && now_us - lane->stop_seen_us >= STOP_PATIENCE_US;
 }
 
+static int64_t lane_wait_us(const Lane *lane)
+{
+    int64_t epoch_us = epoch_wait_us(&lane->clock, clock_mono_us());
+    int64_t manifest_us = manifest_wait_us(lane->attempt, lane->streams, lane->count);
+    return epoch_us < manifest_us ? epoch_us : manifest_us;
+}
+
 static bool lane_loop(Lane *lane, Err *err)
 {
     bool over = false;
     while (!over) {
         QueueItem item = {0};
-        int popped = queue_pop(lane->queue, &item, epoch_wait_us(&lane->clock, clock_mono_us()));
+        int popped = queue_pop(lane->queue, &item, lane_wait_us(lane));
         if (popped < 0) return err_set(err, ERR_STOPPED, "the run is ending");
         bool ok = popped == 0 || take_item(lane, &item, err);
         queue_item_release(&item);
@@ -337,6 +354,7 @@ static bool lane_loop(Lane *lane, Err *err)
         if (stop_reason(lane->attempt->asked) == STOP_FAILED) return err_set(err, ERR_STOPPED, "stopped at once");
         see_stop(lane, popped == 0);
         if (!lane_step(lane, &over, err)) return false;
+        if (!over && !manifest_tick(lane->attempt, lane->streams, lane->count, err)) return false;
     }
     if (lane->lost) return err_set(err, ERR_STOPPED, "the run is ending");
     return true;

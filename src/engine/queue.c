@@ -40,6 +40,7 @@ void queue_item_release(QueueItem *item)
     free(item->set);
     free(item->ahead);
     free(item->log);
+    free(item->held_back_by);
     parts_free(item->parts);
     *item = (QueueItem){0};
 }

@@ -18,6 +18,7 @@ typedef struct QueueItem {
     char *highest;  /* highest cursor value so far (malloc'ed), or NULL */
     bool opened;    /* the stream's read begins, over the range lower … upper (malloc'ed, or NULL) */
     char *lower, *upper;
+    char *held_back_by; /* with opened: what kept `upper` low (malloc'ed), or NULL */
     bool upper_inclusive;
     char *ahead;    /* with opened: what the position keeps as `ahead` (malloc'ed), or NULL */
     PartSet *parts; /* the read is cut into these parts (taken) */
@@ -29,6 +30,7 @@ typedef struct QueueItem {
     int64_t keys_at_us;   /* with end: keys were compared then, by the state store's clock; 0: they were not */
     char *set;            /* with end: the set of row hashes it stands for (malloc'ed); NULL: none */
     bool end;             /* the read came to its end */
+    int64_t rows_read;    /* with end: rows that the feeds pushed, by their own count */
     bool verified_empty;  /* with end: it found no row, and an independent count agreed */
     int64_t null_cursors; /* with end: rows left out because their cursor is NULL */
     char *log;            /* cdc: after this item the log can be read on exactly from here (malloc'ed), or NULL */

@@ -23,13 +23,15 @@ struct StreamRead {
     Session *session; /* the leader's */
     Arena *arena;
     ReadSpec spec;
-    const char *snapshot; /* the read is in this one, which the log's anchor made; NULL: in one of its own */
-    const char *ahead;    /* what the position keeps of a replica that is behind: authority.h */
-    bool nothing;         /* a value-based cursor over a table without a row: there is nothing to read */
-    bool stopped;         /* it did not come to its end, and that is no failure of this feed */
+    const char *held_back_by; /* what kept spec.upper low, or NULL */
+    const char *snapshot;     /* the read is in this one, which the log's anchor made; NULL: in one of its own */
+    const char *ahead;        /* what the position keeps of a replica that is behind: authority.h */
+    bool nothing;             /* a value-based cursor over a table without a row: there is nothing to read */
+    bool stopped;             /* it did not come to its end, and that is no failure of this feed */
     int64_t began_us;
     atomic_llong taken;   /* rows the source gave */
     atomic_llong rows;    /* of those, the ones that went into the queue */
+    atomic_llong pushed;  /* all that went into the queue, also what was made here */
     atomic_ullong seq;    /* the highest high half of their sequences */
     pthread_mutex_t lock; /* of the highest cursor value, which all its feeds move */
     int cursor_column;
@@ -48,8 +50,8 @@ typedef struct RowFlow {
 } RowFlow;
 
 const SourceOps *read_source(const StreamRead *read);
-/* ERR_STOPPED where the queue is closed: another thread failed, and what it reports is the error of the run. */
-bool read_push(const StreamRead *read, QueueItem *item, Err *err);
+/* Counts the rows of a batch. ERR_STOPPED where the queue is closed: another thread failed, and what it reports is the error of the run. */
+bool read_push(StreamRead *read, QueueItem *item, Err *err);
 
 /* A kind without a range of its own. */
 bool read_decide_nothing(StreamRead *read, Err *err);

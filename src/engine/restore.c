@@ -280,7 +280,8 @@ bool restore_starts(Attempt *attempt, Err *err)
     const char *namespace_ = attempt->plan->pipeline->namespace_;
     if (!connector->destination->last_commits(attempt->destination, namespace_, attempt->pipeline, &attempt->arena,
                                               &list, err) ||
-        !state_resets(attempt->state, attempt->pipeline, &attempt->arena, &marks, &mark_count, err))
+        !state_resets(attempt->state, attempt->pipeline, &attempt->arena, &marks, &mark_count, err) ||
+        !state_commits_seen(attempt->state, attempt->pipeline, list.items, list.count, err))
         return false;
     Saved *saved = arena_array(&attempt->arena, Saved, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++)

@@ -238,6 +238,7 @@ static bool try_once(Run *run, int number, Err *err)
         .repair_count = run->options->repair_count,
         .backfill = run->options->backfill == NULL ? NULL : &run->backfill,
         .drain = run->options->drain,
+        .watch = run->options->watch,
         .asked = run->stop,
         .progress = run->progress,
         .result = run->result,

@@ -14,9 +14,10 @@ const SourceOps *read_source(const StreamRead *read)
     return read->crew->attempt->plan->source_connector->source;
 }
 
-bool read_push(const StreamRead *read, QueueItem *item, Err *err)
+bool read_push(StreamRead *read, QueueItem *item, Err *err)
 {
     item->stream = read->index;
+    if (item->batch != NULL) atomic_fetch_add(&read->pushed, item->batch->rows);
     if (queue_push(read->crew->queue, item)) return true;
     return err_set(err, ERR_STOPPED, "the run is ending");
 }
@@ -68,6 +69,7 @@ static bool decide_range(StreamRead *read, Err *err)
     spec->upper = bound.value;
     spec->upper_inclusive = bound.inclusive;
     read->nothing = bound.value == NULL;
+    read->held_back_by = bound.held_back_by;
     if (bound.held_back_by != NULL)
         log_info("%s: read up to %s, held back by %s", run->plan->name, bound.value, bound.held_back_by);
     return true;
@@ -187,11 +189,12 @@ ReadSpec stream_read_spec(Attempt *attempt, const StreamRun *run)
     };
 }
 
-static bool push_opened(const StreamRead *read, Err *err)
+static bool push_opened(StreamRead *read, Err *err)
 {
     QueueItem item = {.opened = true,
                       .lower = mem_strdup(read->spec.lower),
                       .upper = mem_strdup(read->spec.upper),
+                      .held_back_by = mem_strdup(read->held_back_by),
                       .upper_inclusive = read->spec.upper_inclusive,
                       .ahead = mem_strdup(read->ahead)};
     return read_push(read, &item, err);
@@ -215,8 +218,9 @@ bool stream_read_lead(Crew *crew, int stream, Session *session, Arena *arena, Er
     pthread_mutex_init(&read.lock, NULL);
     read_start_highest(&read);
     atomic_store(&read.run->progress->phase, PHASE_READING);
-    bool ok = read.kind->decide(&read, err) && push_opened(&read, err) && read.kind->read(&read, &end, err) &&
-              (read.stopped || read_push(&read, &end, err));
+    bool ok = read.kind->decide(&read, err) && push_opened(&read, err) && read.kind->read(&read, &end, err);
+    end.rows_read = atomic_load(&read.pushed) + (end.batch == NULL ? 0 : end.batch->rows);
+    ok = ok && (read.stopped || read_push(&read, &end, err));
     if (!ok) err_at(err, "stream %s", read.run->plan->name);
     pthread_mutex_destroy(&read.lock);
     return ok;

@@ -4,7 +4,7 @@
 
 /* ---- the mirror ---- */
 
-static bool put_commit(State *state, const char *pipeline, const CommitRecord *record, Err *err)
+bool commit_put(State *state, const char *pipeline, const CommitRecord *record, Err *err)
 {
     int64_t committed_at = record->committed_at_us;
     return (committed_at != 0 || query_clock(state, &committed_at, err)) &&
@@ -26,9 +26,61 @@ bool state_commits_put(State *state, const char *pipeline, const CommitRecord *r
     while (txn_next(&txn, err)) {
         txn.ok = true;
         for (int i = 0; txn.ok && i < count; i++)
-            txn.ok = put_commit(state, pipeline, &records[i], err);
+            txn.ok = commit_put(state, pipeline, &records[i], err);
     }
     return txn.ok;
+}
+
+bool state_commit_mirror(State *state, const char *pipeline, const CommitRecord *records, int count,
+                         const RunStream *streams, int stream_count, Err *err)
+{
+    Txn txn = {.state = state, .access = ACCESS_WRITE, .lock = pipeline};
+    while (txn_next(&txn, err)) {
+        txn.ok = true;
+        for (int i = 0; txn.ok && i < count; i++)
+            txn.ok = commit_put(state, pipeline, &records[i], err) && chunks_committed(state, &records[i], err);
+        for (int i = 0; txn.ok && i < stream_count; i++)
+            txn.ok = run_stream_put(state, &streams[i], err);
+    }
+    return txn.ok;
+}
+
+static bool is_mirrored(State *state, const char *pipeline, const CommitRecord *record, bool *found, Err *err)
+{
+    *found = false;
+    Query *query = query_open(state, err,
+                              "SELECT 1 FROM commits WHERE workspace = ? AND pipeline = ? AND stream = ? AND epoch = ?",
+                              "wtti", pipeline, record->stream, record->epoch);
+    bool ok = query != NULL && query_next(query, found, err);
+    query_close(query);
+    return ok;
+}
+
+/* Looks before it writes: nearly always all are there. */
+static bool see_commits(State *state, Access access, const char *pipeline, const CommitRecord *records, int count,
+                        bool *missing, Err *err)
+{
+    Txn txn = {.state = state, .access = access, .lock = access == ACCESS_WRITE ? pipeline : NULL};
+    while (txn_next(&txn, err)) {
+        *missing = false;
+        txn.ok = true;
+        for (int i = 0; txn.ok && i < count; i++) {
+            bool found;
+            txn.ok = is_mirrored(state, pipeline, &records[i], &found, err);
+            if (!txn.ok || found) continue;
+            *missing = true;
+            if (access == ACCESS_WRITE)
+                txn.ok = commit_put(state, pipeline, &records[i], err) && chunks_committed(state, &records[i], err);
+        }
+    }
+    return txn.ok;
+}
+
+bool state_commits_seen(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err)
+{
+    bool missing;
+    if (!see_commits(state, ACCESS_READ, pipeline, records, count, &missing, err)) return false;
+    return !missing || see_commits(state, ACCESS_WRITE, pipeline, records, count, &missing, err);
 }
 
 static bool read_commit(Query *query, Arena *arena, CommitRecord *record, Err *err)

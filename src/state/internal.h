@@ -103,7 +103,7 @@ struct Query {
     void *handle; /* sqlite3_stmt or PGresult */
     int row;      /* of a PGresult */
 };
-enum { QUERY_MAX_PARAMS = 24 };
+enum { QUERY_MAX_PARAMS = 32 };
 
 /* Binds and runs up to the first row: one letter of `types` an argument: t text or NULL, i int64_t, u int64_t time (0:
  * NULL), n int64_t microseconds from now by the store's clock, as a time, w the workspace (takes no argument). NULL
@@ -137,6 +137,13 @@ bool store_create(const char *path, Err *err);
 bool store_migrate(sqlite3 *db, int from, Err *err);
 /* STATE_OPEN or STATE_CORRUPT for the failed call `rc` on the store at `path`. */
 bool store_fail(const char *path, sqlite3 *db, int rc, const char *doing, Err *err);
+
+/* ---- commits, chunks, steps: parts of one transaction ---- */
+bool commit_put(State *state, const char *pipeline, const CommitRecord *record, Err *err); /* commits.c */
+bool chunk_put(State *state, const ChunkRecord *chunk, Err *err);                          /* chunks.c */
+/* The chunks that landed in this epoch of the attempt, and were not committed yet. */
+bool chunks_committed(State *state, const CommitRecord *record, Err *err); /* chunks.c */
+bool run_stream_put(State *state, const RunStream *stream, Err *err);      /* run_streams.c */
 
 /* ---- processes (process.c) ---- */
 /* Names a process so that a later one with the same pid is not taken for it: "BOOT/PID-NAMESPACE/START-TIME". */

@@ -90,7 +90,7 @@ static const char V5[] = "CREATE TABLE drifts ("
                          " definition TEXT NOT NULL, read_at TEXT NOT NULL,"
                          " PRIMARY KEY (workspace, pipeline, stream)) WITHOUT ROWID;";
 
-/* The steps of a run, a stream; who waits for a lease. */
+/* The seven steps of a run, a stream; the chunks of its read; who waits for a lease. */
 static const char V6[] =
     "CREATE TABLE run_streams ("
     " workspace TEXT NOT NULL, run_id TEXT NOT NULL, attempt INTEGER NOT NULL, pipeline TEXT NOT NULL,"

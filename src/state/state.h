@@ -143,9 +143,61 @@ bool state_runs(State *state, const char *pipeline, int64_t since_us, int64_t un
                 RunList *list, Err *err);
 void run_id_make(char out[27]);
 
+/* ---- the chunk manifest ---- */
+/* Rows of one read that landed together: what a crash makes a run read again, and what is compared at the destination. */
+typedef struct ChunkRecord {
+    const char *run_id;
+    int attempt;
+    const char *pipeline, *stream;
+    int64_t chunk;                     /* from 0 within the attempt's read */
+    const char *range_from, *range_to; /* resume points in the source's own text; NULL: the read's start, its end */
+    int64_t rows, bytes;
+    const char *seq_first, *seq_last; /* _openetl_seq of its rows: the lowest and the highest */
+    const char *checksum;             /* the sum of the rows' _openetl_id, as numbers, mod 2^128: 32 hex digits */
+    int64_t read_at_us;               /* when its last row landed */
+    int64_t epoch;                    /* the commit it was landed for; 0: not known */
+    int64_t committed_at_us;          /* 0: nothing shows that it was committed */
+} ChunkRecord;
+/* By stream, attempt and number. */
+bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err);
+
+/* ---- the seven steps: one record a run, attempt and stream ---- */
+typedef struct RunStream {
+    const char *run_id;
+    int attempt;
+    const char *pipeline, *stream;
+    const char *sync;                      /* sync_name */
+    int64_t lease;                         /* the lease's token */
+    const char *schema_hash;               /* 32 hex digits, of the columns' names and types as delivered */
+    const char *range_lower, *range_upper; /* NULL: open */
+    const char *held_back_by;              /* what kept the upper bound low, or NULL */
+    const char *verified;                  /* in words; NULL: nothing yet */
+    const char *checksum;                  /* as of a chunk, of all rows that were committed; NULL: none were */
+    int64_t rows_read;                     /* by the feeds' own count */
+    int64_t rows_landed;                   /* staged at the destination, committed or not */
+    int64_t rows_inserted, rows_updated, rows_skipped;
+    int64_t bytes, epochs;
+    /* the steps: when each was done, or last done; 0: not yet */
+    int64_t leased_at_us, decided_at_us, read_at_us, landed_at_us, verified_at_us, committed_at_us, recorded_at_us;
+} RunStream;
+/* What an attempt has done so far, in one transaction: each in place of what it said of the stream, or of the chunk with that number,
+ * before. */
+bool state_manifest_put(State *state, const ChunkRecord *chunks, int chunk_count, const RunStream *streams,
+                        int stream_count, Err *err);
+/* By attempt, then stream. */
+bool state_run_streams(State *state, const char *run_id, Arena *arena, RunStream **streams, int *count, Err *err);
+/* Adds "; WORDS" to what was verified of the stream by the run's last attempt that committed rows of it. */
+bool state_run_stream_verified(State *state, const char *run_id, const char *stream, const char *words, Err *err);
+
 /* ---- the mirror of commits ---- */
 /* One epoch's records, in one transaction, replacing records of the same epoch. */
 bool state_commits_put(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err);
+/* The same, with the manifest: the epoch's chunks are committed, and the streams' steps are these. */
+bool state_commit_mirror(State *state, const char *pipeline, const CommitRecord *records, int count,
+                         const RunStream *streams, int stream_count, Err *err);
+/* Records found at the destination: one whose commit never came to the mirror, because its run ended in between, is added, and its
+ * chunks are committed. */
+bool state_commits_seen(State *state, const char *pipeline, const CommitRecord *records, int count, Err *err);
 bool state_commits(State *state, const char *pipeline, int limit, Arena *arena, CommitList *list, Err *err);
 bool state_last_commits(State *state, const char *pipeline, Arena *arena, CommitList *list, Err *err);
 /* Deliberate resets: stream NULL: all streams. Adds a reset mark that the engine reads: the stream's next run starts
@@ -158,20 +210,6 @@ typedef struct ResetMark {
 bool state_resets(State *state, const char *pipeline, Arena *arena, ResetMark **marks, int *count, Err *err);
 /* Called when a commit made after the mark is in the destination. */
 bool state_reset_done(State *state, const char *pipeline, const char *stream, Err *err);
-
-/* ---- the chunk manifest ---- */
-typedef struct ChunkRecord {
-    const char *run_id;
-    int attempt;
-    const char *pipeline, *stream;
-    int64_t chunk;                     /* from 0 within the read */
-    const char *range_from, *range_to; /* positions or bounds */
-    int64_t rows, bytes;
-    const char *checksum; /* 32 hex digits: XXH3-128 over the rows' ids */
-    int64_t read_at_us;
-} ChunkRecord;
-bool state_chunk_put(State *state, const ChunkRecord *chunk, Err *err);
-bool state_chunks(State *state, const char *run_id, Arena *arena, ChunkRecord **chunks, int *count, Err *err);
 
 /* ---- row hashes: what a compare stream's source held at its last read ---- */
 /* A set is written block by block, of ROW_HASHES_BLOCK entries but for the last, in ascending order of the keys' hashes, and

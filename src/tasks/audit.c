@@ -121,7 +121,7 @@ bool audit_run(const AuditSpec *spec, Arena *arena, AuditReport *report, Err *er
         .connection = spec->connection,
         .stream = spec->stream,
         .cursor = spec->cursor,
-        .audited_at_us = clock_wall_us(),
+        .audited_at_us = spec->now_us,
     };
     Audit audit = {.spec = spec, .arena = arena, .report = report};
     audit_start(&audit);

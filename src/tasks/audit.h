@@ -85,6 +85,7 @@ typedef struct AuditSpec {
     const char *connection, *stream, *cursor;
     const char *pipeline;        /* NULL: the one that reads the stream by this cursor, else any that reads it */
     int64_t sample_rows;         /* of whole rows compared with the destination */
+    int64_t now_us;              /* by the state store's clock */
     const char *highest_before;  /* as earlier audits kept it; NULL: none */
     const char *spill_directory; /* for what outgrows its memory */
     Stop *stop;

@@ -1,7 +1,9 @@
 /* What is audited: the connection and its table, the cursor, the pipeline that reads it, and how far that one came. */
 #include "config/suggest.h"
 #include "engine/cursor.h"
+#include "engine/stored.h"
 #include "tasks/audit_work.h"
+#include "tasks/dest_table.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -194,74 +196,40 @@ static void set_narrow(Audit *audit)
 
 /* ---- the destination --------------------------------------------------------------------------------------------- */
 
-static const CatalogColumn *dest_column(const Audit *audit, const CatalogTable *table, const char *name)
-{
-    bool fold = audit->pipeline->destination_connector->capabilities.fold_case;
-    for (int i = 0; i < table->column_count; i++)
-        if (fold ? strcasecmp(table->columns[i].name, name) == 0 : strcmp(table->columns[i].name, name) == 0)
-            return &table->columns[i];
-    return NULL;
-}
-
 const CatalogColumn *audit_dest_column(const Audit *audit, const char *name)
 {
-    return dest_column(audit, audit->dest.table, name);
+    return stored_column(audit->pipeline, audit->dest.table, name);
 }
 
 static const char *narrow_dest(Audit *audit, const CatalogTable *table)
 {
     const Schema *source = &audit->source.narrow;
-    Schema *narrow = &audit->dest.narrow;
-    narrow->fields = arena_array(audit->arena, Field, source->count);
+    Schema *narrow = &audit->dest.narrow, paired;
+    dest_table_pair(audit->pipeline, table, source, audit->arena, &paired, narrow);
     for (int i = 0; i < source->count; i++) {
         const char *name = source->fields[i].name;
-        const CatalogColumn *column = dest_column(audit, table, name);
-        if (column == NULL || schema_find(&audit->stream->schema, name) < 0)
+        if (schema_find(&paired, name) < 0 || schema_find(&audit->stream->schema, name) < 0)
             return arena_printf(audit->arena, "column %s is not delivered to %s", name, audit->report->table);
-        narrow->fields[narrow->count++] =
-            (Field){.name = column->name, .type = column->type, .nullable = column->nullable};
     }
     audit->dest.cursor = audit->source.cursor;
     TypeId id = narrow->fields[audit->dest.cursor].type.id, own = audit->cursor_type.id;
     bool same = id == own || (!cursor_is_clock(id) && !cursor_is_clock(own));
     audit->dest.ranked = audit->source.ranked && rank_has(id) && same;
     /* A row that is marked deleted is not there. */
-    if (dest_column(audit, table, "_openetl_deleted") != NULL) audit->dest.where = "_openetl_deleted IS NOT TRUE";
+    if (stored_column(audit->pipeline, table, "_openetl_deleted") != NULL)
+        audit->dest.where = "_openetl_deleted IS NOT TRUE";
     return NULL;
 }
 
-/* The catalog names a table of the default schema without it, so both names are asked for. */
 static bool discover_dest(Audit *audit, Session *session, Err *err)
 {
     const char *namespace_ = audit->pipeline->pipeline->namespace_, *table = audit->stream->table;
-    const Connector *connector = audit->dest.connector;
-    DestStream target = {.stream = audit->stream->name,
-                         .namespace_ = namespace_,
-                         .table = table,
-                         .schema = &audit->stream->schema,
-                         .write = audit->stream->write,
-                         .key = audit->key,
-                         .key_count = audit->key_count};
-    DestTable found = {0};
-    if (!connector->destination->inspect(session, &target, audit->arena, &found, err)) return false;
     const char *dotted = namespace_ == NULL ? table : arena_printf(audit->arena, "%s.%s", namespace_, table);
     audit->report->table = dotted;
-    if (!found.exists) {
+    if (!stored_table(audit->pipeline, audit->stream, session, audit->arena, &audit->dest.table, err)) return false;
+    if (audit->dest.table == NULL)
         audit->no_dest =
             arena_printf(audit->arena, "pipeline %s has not written %s yet", audit->pipeline->resource->name, dotted);
-        return true;
-    }
-    Catalog catalog;
-    const char *names[] = {dotted, table};
-    if (!connector->ops->discover(session, names, namespace_ == NULL ? 1 : 2, audit->arena, &catalog, err))
-        return false;
-    for (int i = 0; i < catalog.count; i++) {
-        const CatalogTable *each = &catalog.tables[i];
-        bool named = namespace_ != NULL && each->schema != NULL && strcasecmp(each->schema, namespace_) == 0;
-        if (named || (each->schema == NULL && audit->dest.table == NULL)) audit->dest.table = each;
-    }
-    if (audit->dest.table == NULL)
-        audit->no_dest = arena_printf(audit->arena, "the catalog of the destination does not show %s", dotted);
     else
         audit->no_dest = narrow_dest(audit, audit->dest.table);
     return true;

@@ -220,14 +220,17 @@ bool reconcile_due(State *state, const char *pipeline, int64_t every_us, bool *d
     bool ok = state_reconciles(state, pipeline, &arena, &list, err);
     for (int i = 0; ok && i < list.count; i++)
         if (list.items[i].checked_at_us < oldest_us) oldest_us = list.items[i].checked_at_us;
-    *due = ok && (list.count == 0 || clock_wall_us() - oldest_us >= every_us);
+    int64_t now_us = 0;
+    ok = ok && state_clock(state, &now_us, err);
+    *due = ok && (list.count == 0 || now_us - oldest_us >= every_us);
     arena_release(&arena);
     return ok;
 }
 
 bool reconcile_run(const ReconcileSpec *spec, Arena *arena, ReconcileResult *result, Err *err)
 {
-    *result = (ReconcileResult){.checked_at_us = clock_wall_us()};
+    *result = (ReconcileResult){0};
+    if (!state_clock(spec->state, &result->checked_at_us, err)) return false;
     int64_t started_us = clock_mono_us();
     Reconcile reconcile = {.spec = spec, .arena = arena, .result = result};
     bool ok = make_plan(&reconcile, err) && check_asked(&reconcile, err) && open_sides(&reconcile, err) &&

@@ -1,7 +1,9 @@
 #include "engine/stored.h"
+#include "tasks/dest_table.h"
 #include "tasks/reconcile_stream.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 enum { COMMITS_FIRST = 1000, COMMITS_MOST = 256000 };
 
@@ -110,16 +112,6 @@ static bool find_table(Comparison *comparison, Err *err)
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-static const CatalogColumn *column_there(const Comparison *comparison, const char *name)
-{
-    return comparison->table == NULL ? NULL : stored_column(comparison->plan, comparison->table, name);
-}
-
-static void add_field(Schema *schema, const char *name, Type type)
-{
-    schema->fields[schema->count++] = (Field){.name = name, .type = type, .nullable = true};
-}
-
 static bool is_key(const StreamPlan *stream, const char *name)
 {
     for (int i = 0; i < stream->key_count; i++)
@@ -131,32 +123,22 @@ static bool is_key(const StreamPlan *stream, const char *name)
 static bool pair_columns(Comparison *comparison, Err *err)
 {
     const StreamPlan *stream = comparison->stream;
-    size_t room = (size_t)stream->schema.count + 4;
-    comparison->schema.fields = arena_array(comparison->arena, Field, room);
-    comparison->stored.fields = arena_array(comparison->arena, Field, room);
+    dest_table_pair(comparison->plan, comparison->table, &stream->schema, comparison->arena, &comparison->schema,
+                    &comparison->stored);
     for (int i = 0; i < stream->schema.count; i++) {
-        const Field *field = &stream->schema.fields[i];
-        const CatalogColumn *stored = column_there(comparison, field->name);
-        if (stored == NULL && comparison->table != NULL && is_key(stream, field->name))
+        const char *name = stream->schema.fields[i].name;
+        if (schema_find(&comparison->schema, name) >= 0) continue;
+        if (is_key(stream, name))
             return err_set(err, ERR_DEST_SCHEMA, "table %s has no column \"%s\", which is in the stream's key",
-                           stream->table, field->name);
-        if (stored == NULL && comparison->table != NULL) {
-            comparison_note(comparison, "column %s is not at the destination yet and was not compared", field->name);
-            continue;
-        }
-        comparison->schema.fields[comparison->schema.count++] = *field;
-        add_field(&comparison->stored, stored == NULL ? field->name : stored->name,
-                  stored == NULL ? field->type : stored->type);
+                           stream->table, name);
+        comparison_note(comparison, "column %s is not at the destination yet and was not compared", name);
     }
     return true;
 }
 
 static int own_column(Comparison *comparison, const char *name, TypeId type)
 {
-    const CatalogColumn *stored = column_there(comparison, name);
-    if (stored == NULL || stored->type.id != type) return -1;
-    add_field(&comparison->stored, stored->name, stored->type);
-    return comparison->stored.count - 1;
+    return dest_table_own(comparison->plan, comparison->table, name, type, &comparison->stored);
 }
 
 static void add_own_columns(Comparison *comparison)

@@ -1,6 +1,6 @@
+#include "tasks/key_text.h"
 #include "tasks/reconcile_stream.h"
 
-#include "data/value.h"
 #include "engine/stored.h"
 
 #include <stdlib.h>
@@ -110,41 +110,13 @@ int suspects_find(const Suspects *suspects, Hash128 key)
     return -1;
 }
 
-static void put_cell(const Batch *batch, int column, int64_t row, Buf *text)
-{
-    if (!value_format(&batch->columns[column], row, text)) buf_puts(text, "NULL");
-}
-
-/* "17"; "region=EU, id=17"; of a table without a key the row's first columns. */
-static void put_key(const Comparison *comparison, const Batch *batch, int64_t row, Buf *text)
-{
-    const StreamPlan *stream = comparison->stream;
-    const Schema *schema = &comparison->schema;
-    int count = stream->key_count > 0 ? stream->key_count : schema->count;
-    for (int i = 0; i < count && text->length <= KEY_TEXT_BYTES; i++) {
-        int column = stream->key_count > 0 ? schema_find(schema, stream->key[i]) : i;
-        if (i > 0) buf_puts(text, ", ");
-        if (stream->key_count != 1) buf_printf(text, "%s=", schema->fields[column].name);
-        put_cell(batch, column, row, text);
-    }
-}
-
 static void note_text(Scan *scan, const Batch *batch, int64_t row, int suspect)
 {
-    char **text = &scan->comparison->suspects.texts[suspect];
-    if (*text != NULL) return;
-    buf_clear(&scan->text);
-    put_key(scan->comparison, batch, row, &scan->text);
-    size_t length = scan->text.length;
-    bool cut = length > KEY_TEXT_BYTES;
-    for (length = cut ? KEY_TEXT_BYTES : length; cut && (buf_text(&scan->text)[length] & 0xC0) == 0x80;)
-        length--; /* not within a character */
-    if (cut) {
-        scan->text.length = length;
-        buf_puts(&scan->text, "…");
-    }
-    *text = mem_alloc(scan->text.length + 1);
-    memcpy(*text, buf_text(&scan->text), scan->text.length + 1);
+    const Comparison *comparison = scan->comparison;
+    char **text = &comparison->suspects.texts[suspect];
+    if (*text == NULL)
+        *text = key_text(&comparison->schema, comparison->stream->key, comparison->stream->key_count, batch, row,
+                         &scan->text);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "tasks/reconcile.h"
 
 /* Keys that are looked at again: at most so many, those of the lowest hashes. */
-enum { SUSPECTS_MAX = 100000, KEY_TEXT_BYTES = 200 };
+enum { SUSPECTS_MAX = 100000 };
 
 typedef struct Suspects {
     Hash128 *keys; /* ascending */

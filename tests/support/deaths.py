@@ -11,7 +11,7 @@ DEATHS = [
     "after_read:4",
     "after_stage",
     "after_stage:4",
-    "before_commit",
+    "after_manifest",
     "before_commit:3",
     "after_lease_check",
     "after_apply",
@@ -32,6 +32,7 @@ ELSEWHERE = {
     "after_keys": "tests/crash/test_deletes.py",
     "before_row_hashes": "tests/crash/test_compare.py",
     "after_row_hashes": "tests/crash/test_compare.py",
+    "before_verify": "tests/cli/test_steps.py (stops there)",
     "before_second_look": "tests/cli/test_reconcile.py (stops there)",
 }
 

@@ -253,7 +253,7 @@ static void test_workspaces(void **slot)
     must(state_commits_put(fix->state, "p", &record, 1, &fix->err), &fix->err);
     must(state_run_start(fix->state, &run, &fix->err), &fix->err);
     must(state_run_start(two, &run, &fix->err), &fix->err);
-    must(state_chunk_put(fix->state, &chunk, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err), &fix->err);
     must(state_reset(fix->state, "p", "s", &fix->err), &fix->err);
     must(state_lease_take(fix->state, "p", "a", 60000000, &fix->arena, &lease, NULL, &fix->err), &fix->err);
     must(state_lease_take(two, "p", "b", 60000000, &fix->arena, &lease, NULL, &fix->err), &fix->err);

@@ -401,11 +401,11 @@ static void test_conflict_is_done_again(void **slot)
              " RAISE SQLSTATE '40001'; END IF; RETURN NEW; END $$");
     sql(fix, "CREATE TRIGGER fail_twice BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION fail_twice()");
     ChunkRecord chunk = {.run_id = "r", .attempt = 1, .pipeline = "p", .stream = "s"};
-    must(state_chunk_put(fix->state, &chunk, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err), &fix->err);
     assert_string_equal(sql(fix, "SELECT count(*) FROM chunks"), "1");
     sql(fix, "ALTER SEQUENCE rounds RESTART MINVALUE -1000 START -1000");
     chunk.chunk = 1;
-    assert_false(state_chunk_put(fix->state, &chunk, &fix->err)); /* but not for ever */
+    assert_false(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err)); /* but not for ever */
     assert_int_equal(fix->err.code, ERR_STATE_OPEN);
 }
 

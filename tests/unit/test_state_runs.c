@@ -304,12 +304,15 @@ static void test_chunks(void **slot)
                          .rows = 100,
                          .bytes = 1 << 30,
                          .checksum = "0123456789abcdef0123456789abcdef",
+                         .seq_first = "a",
+                         .seq_last = "b",
+                         .epoch = 2,
                          .read_at_us = 5};
-    must(state_chunk_put(fix->state, &chunk, &fix->err), &fix->err);
-    must(state_chunk_put(fix->state, &chunk, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err), &fix->err);
     chunk.chunk = 1;
     chunk.range_from = "100";
-    must(state_chunk_put(fix->state, &chunk, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, &chunk, 1, NULL, 0, &fix->err), &fix->err);
     ChunkRecord *chunks;
     int count;
     must(state_chunks(fix->state, "r", &fix->arena, &chunks, &count, &fix->err), &fix->err);
@@ -320,6 +323,65 @@ static void test_chunks(void **slot)
     assert_int_equal(chunks[1].bytes, 1 << 30);
     assert_int_equal(chunks[1].read_at_us, 5);
     assert_string_equal(chunks[1].checksum, chunk.checksum);
+    assert_string_equal(chunks[1].seq_first, "a");
+    assert_string_equal(chunks[1].seq_last, "b");
+    assert_true(chunks[1].epoch == 2 && chunks[1].committed_at_us == 0);
+}
+
+/* Each field comes back as it was put; what an attempt says again is in place of what it said. */
+static void test_steps(void **slot)
+{
+    Fixture *fix = *slot;
+    fix->state = open_store(fix, "default", false);
+    RunStream step = {.run_id = "r",
+                      .attempt = 1,
+                      .pipeline = "p",
+                      .stream = "s",
+                      .sync = "incremental",
+                      .lease = 3,
+                      .schema_hash = "h",
+                      .range_lower = "l",
+                      .range_upper = "u",
+                      .held_back_by = "pid 7",
+                      .leased_at_us = 1,
+                      .decided_at_us = 2};
+    must(state_manifest_put(fix->state, NULL, 0, &step, 1, &fix->err), &fix->err);
+    RunStream again = step;
+    again.verified = "counts";
+    again.checksum = "c";
+    again.rows_read = 10;
+    again.rows_landed = 11;
+    again.rows_inserted = 12;
+    again.rows_updated = 13;
+    again.rows_skipped = 14;
+    again.bytes = 15;
+    again.epochs = 16;
+    again.read_at_us = 3;
+    again.landed_at_us = 4;
+    again.verified_at_us = 5;
+    again.committed_at_us = 6;
+    again.recorded_at_us = 7;
+    RunStream second = step;
+    second.attempt = 2; /* read, and committed nothing */
+    CommitRecord record = commit_of("s", 16, 1);
+    must(state_commit_mirror(fix->state, "p", &record, 1, &again, 1, &fix->err), &fix->err);
+    must(state_manifest_put(fix->state, NULL, 0, &second, 1, &fix->err), &fix->err);
+    must(state_run_stream_verified(fix->state, "r", "s", "full", &fix->err), &fix->err);
+    RunStream *steps;
+    int count;
+    must(state_run_streams(fix->state, "r", &fix->arena, &steps, &count, &fix->err), &fix->err);
+    assert_int_equal(count, 2);
+    const RunStream *is = &steps[0];
+    assert_string_equal(is->verified, "counts; full");
+    assert_string_equal(is->checksum, "c");
+    assert_string_equal(is->held_back_by, "pid 7");
+    assert_true(is->lease == 3 && is->rows_read == 10 && is->rows_landed == 11 && is->rows_inserted == 12);
+    assert_true(is->rows_updated == 13 && is->rows_skipped == 14 && is->bytes == 15 && is->epochs == 16);
+    assert_true(is->leased_at_us == 1 && is->decided_at_us == 2 && is->read_at_us == 3 && is->landed_at_us == 4);
+    assert_true(is->verified_at_us > 7 && is->committed_at_us == 6 && is->recorded_at_us == 7);
+    assert_null(steps[1].verified);
+    must(state_run_streams(fix->state, "q", &fix->arena, &steps, &count, &fix->err), &fix->err);
+    assert_int_equal(count, 0);
 }
 
 /* Lists longer than their first room. */
@@ -349,7 +411,7 @@ int main(void)
         TEST(test_threads),        TEST(test_commits),
         TEST(test_resets),         TEST(test_reset_of_every_table),
         TEST(test_promises),       TEST(test_chunks),
-        TEST(test_long_lists),
+        TEST(test_steps),          TEST(test_long_lists),
     };
     return RUN_ON_BOTH(tests);
 }
