@@ -96,22 +96,24 @@ static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *
 
 /* ---- merge ------------------------------------------------------------------------------------------------------- */
 
-/* One row a key: the version with the highest sequence; among equals a row rather than a delete, then the last staged. With
- * changes also the newest version that carries values, since a delete may carry only the key. A window, since it spills where an aggregate with
- * as many groups as rows does not. */
+/* Whether some winners may be deletes: they are few, and what is made for them would be dear for every row. */
+static bool may_delete(const DuckTarget *target)
+{
+    return target->changes && target->deletes > 0;
+}
+
+/* One row a key: the version with the highest sequence; among equals a row rather than a delete, then the last staged. A
+ * window, since it spills where an aggregate with as many groups as rows does not. */
 static bool make_fold(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_fold AS SELECT winner");
-    if (target->changes) buf_puts(sql, ", valued");
+    if (may_delete(target)) buf_puts(sql, ", gone");
     buf_puts(sql, " FROM (SELECT _openetl_ordinal AS winner, row_number() OVER newest AS place");
-    if (target->changes)
-        buf_puts(sql,
-                 ", first_value(CASE WHEN _openetl_op <> 'delete' THEN _openetl_ordinal END IGNORE NULLS) OVER (newest "
-                 "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS valued");
+    if (may_delete(target)) buf_puts(sql, ", _openetl_op = 'delete' AS gone");
     buf_printf(sql, " FROM temp.main.%s WINDOW newest AS (PARTITION BY ", target->stage);
     duck_apply_key(target, "", sql);
     buf_puts(sql, " ORDER BY _openetl_seq DESC, ");
-    if (target->changes) buf_puts(sql, "_openetl_op <> 'delete' DESC, ");
+    if (may_delete(target)) buf_puts(sql, "_openetl_op <> 'delete' DESC, ");
     buf_puts(sql, "_openetl_ordinal DESC)) WHERE place = 1");
     return duck_apply_run(session, sql, NULL, err);
 }
@@ -122,9 +124,9 @@ static bool make_match(DuckSession *session, const DuckTarget *target, Buf *sql,
     buf_printf(sql,
                "CREATE TEMPORARY TABLE _openetl_match AS SELECT s._openetl_ordinal AS winner, t.rowid AS old, "
                "coalesce(t._openetl_seq > s._openetl_seq%s, false) AS stale FROM temp.main.%s AS s JOIN ",
-               target->changes ? " OR (t._openetl_seq = s._openetl_seq AND s._openetl_op = 'delete' AND NOT "
-                                 "t._openetl_deleted)"
-                               : "",
+               may_delete(target) ? " OR (t._openetl_seq = s._openetl_seq AND s._openetl_op = 'delete' AND NOT "
+                                    "t._openetl_deleted)"
+                                  : "",
                target->stage);
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " AS t ON ");
@@ -154,26 +156,54 @@ static void put_last_values(const DuckTarget *target, Buf *out)
     }
 }
 
+/* Of each deleted key the newest staged version that carries values. */
+static void put_valued(const DuckTarget *target, Buf *sql)
+{
+    buf_printf(
+        sql,
+        "(SELECT f.winner, o._openetl_ordinal AS valued FROM temp.main._openetl_fold AS f JOIN temp.main.%s AS s ON "
+        "s._openetl_ordinal = f.winner JOIN temp.main.%s AS o ON o._openetl_op <> 'delete' AND ",
+        target->stage, target->stage);
+    duck_apply_same_key(target, "o.", "s.", sql);
+    buf_puts(sql, " WHERE f.gone QUALIFY row_number() OVER (PARTITION BY f.winner ORDER BY o._openetl_seq DESC, "
+                  "o._openetl_ordinal DESC) = 1)");
+}
+
+/* The deletes that win, with their last values. */
 static bool make_versions(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
 {
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_versions AS SELECT ");
     put_last_values(target, sql);
     buf_puts(sql, "s._openetl_id, s._openetl_seq, s._openetl_synced_at, s._openetl_op, s._openetl_deleted ");
     buf_printf(sql,
-               "FROM temp.main._openetl_fold AS f JOIN temp.main.%s AS s ON s._openetl_ordinal = f.winner LEFT JOIN "
-               "temp.main.%s AS v ON "
-               "v._openetl_ordinal = f.valued LEFT JOIN (SELECT winner, max(old) AS old FROM temp.main._openetl_match "
-               "GROUP BY "
-               "winner) AS m ON m.winner = f.winner LEFT JOIN ",
-               target->stage, target->stage);
+               "FROM temp.main._openetl_fold AS f JOIN temp.main.%s AS s ON s._openetl_ordinal = f.winner LEFT JOIN ",
+               target->stage);
+    put_valued(target, sql);
+    buf_printf(sql,
+               " AS x ON x.winner = f.winner LEFT JOIN temp.main.%s AS v ON v._openetl_ordinal = x.valued LEFT JOIN "
+               "(SELECT winner, max(old) AS old FROM temp.main._openetl_match GROUP BY winner) AS m ON m.winner = "
+               "f.winner LEFT JOIN ",
+               target->stage);
     duck_quote_table(session, target->schema, target->into, sql);
-    buf_puts(sql, " AS t ON t.rowid = m.old WHERE f.winner " NOT_STALE);
+    buf_puts(sql, " AS t ON t.rowid = m.old WHERE f.gone AND f.winner " NOT_STALE);
     return duck_apply_run(session, sql, NULL, err);
+}
+
+static bool insert_deletes(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *written, Err *err)
+{
+    int64_t deletes;
+    put_insert(session, target, sql);
+    buf_puts(sql, "SELECT ");
+    put_columns(target, "", sql);
+    buf_puts(sql, " FROM temp.main._openetl_versions");
+    if (!duck_apply_run(session, sql, &deletes, err)) return false;
+    *written += deletes;
+    return duck_exec(session, "DROP TABLE temp.main._openetl_versions", err);
 }
 
 static bool replace_rows(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *written, Err *err)
 {
-    if (target->changes && !make_versions(session, target, sql, err)) return false;
+    if (may_delete(target) && !make_versions(session, target, sql, err)) return false;
     buf_puts(sql, "DELETE FROM ");
     duck_quote_table(session, target->schema, target->into, sql);
     buf_puts(sql, " WHERE rowid IN (SELECT old FROM temp.main._openetl_match WHERE winner " NOT_STALE ")");
@@ -181,14 +211,12 @@ static bool replace_rows(DuckSession *session, const DuckTarget *target, Buf *sq
     put_insert(session, target, sql);
     buf_puts(sql, "SELECT ");
     put_columns(target, "", sql);
-    if (target->changes)
-        buf_puts(sql, " FROM temp.main._openetl_versions");
-    else
-        buf_printf(sql,
-                   " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold) AND "
-                   "_openetl_ordinal " NOT_STALE,
-                   target->stage);
-    return duck_apply_run(session, sql, written, err);
+    buf_printf(sql,
+               " FROM temp.main.%s WHERE _openetl_ordinal IN (SELECT winner FROM temp.main._openetl_fold%s) AND "
+               "_openetl_ordinal " NOT_STALE,
+               target->stage, may_delete(target) ? " WHERE NOT gone" : "");
+    return duck_apply_run(session, sql, written, err) &&
+           (!may_delete(target) || insert_deletes(session, target, sql, written, err));
 }
 
 static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
@@ -206,8 +234,7 @@ static bool apply_merge(DuckSession *session, const DuckTarget *target, Buf *sql
     counts->inserted += winners - known;
     counts->updated = counts->staged - counts->inserted - counts->skipped;
     return duck_exec(session, "DROP TABLE temp.main._openetl_fold", err) &&
-           duck_exec(session, "DROP TABLE temp.main._openetl_match", err) &&
-           (!target->changes || duck_exec(session, "DROP TABLE temp.main._openetl_versions", err));
+           duck_exec(session, "DROP TABLE temp.main._openetl_match", err);
 }
 
 /* ---- the way in -------------------------------------------------------------------------------------------------- */
