@@ -56,7 +56,10 @@ static bool take_batch(ComparePass *pass, Batch **batch, Err *err)
     Batch *taken = *batch;
     *batch = NULL;
     identity_assign(&pass->content, taken);
-    return read_push_made(pass->read, taken, false, err);
+    /* A first read under merge may be committed bit by bit: begun anew, it writes the same rows again, and what was committed
+     * and is gone by then is found at the destination. */
+    bool repeatable = pass->read->run->plan->write == WRITE_MERGE;
+    return read_push_made(pass->read, taken, repeatable, err);
 }
 
 static bool read_source_whole(ComparePass *pass, Err *err)
