@@ -32,6 +32,13 @@ ELSEWHERE = {
     "after_keys": "tests/crash/test_deletes.py",
     "before_row_hashes": "tests/crash/test_compare.py",
     "after_row_hashes": "tests/crash/test_compare.py",
+    "after_backfill_chunk": "tests/cli/test_backfill.py",
+    "compact_before_commit": "tests/connectors/test_compact.py",
+    "compact_after_commit": "tests/connectors/test_compact.py",
+    "cdc_after_read": "tests/crash/test_cdc_cycle.py",
+    "cdc_before_commit": "tests/crash/test_cdc_cycle.py",
+    "cdc_after_commit_before_confirm": "tests/crash/test_cdc_cycle.py",
+    "cdc_after_confirm": "tests/crash/test_cdc_cycle.py",
     "before_verify": "tests/cli/test_steps.py (stops there)",
     "before_second_look": "tests/cli/test_reconcile.py (stops there)",
 }
