@@ -49,7 +49,8 @@ RESOURCE_FAULTS = {
     "unknown field": (
         "{ name: orders, sync: incremental, curser: updated_at }",
         "openetl: RESOURCE_INVALID: f.yaml:18:44: spec.source.streams[0].curser: unknown field; did you mean \"cursor\"?\n"
-        "  fix: valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, onDrift\n",
+        "  fix: valid fields here: name, sync, cursor, overlap, key, columns, where, write, as, require, collapse, read, deletes, snapshot,"
+        " onDrift\n",
     ),
     "duplicate key": (
         "{ name: orders, name: visits }",

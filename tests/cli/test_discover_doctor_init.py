@@ -318,7 +318,7 @@ def test_connector_list(run):
     out = run("connector", "list").ok().stdout
     assert re.findall(r"^(\w+): ", out, re.M) == ["postgres", "sqlite", "duckdb"]
     assert (
-        "  source:      full_refresh (exact), incremental (superset), cdc (exact)\n"
+        "  source:      full_refresh (exact), incremental (superset), compare (exact), cdc (exact)\n"
         "  destination: stage_and_apply; append, merge, overwrite; dedupes at apply\n"
         "  config:\n"
         "    url  required, secret  "
