@@ -149,10 +149,7 @@ static void close_all(Manifest *manifest)
     for (int i = 0; i < manifest->open_count; i++) {
         Chunk *chunk = &manifest->open[i];
         char *last = chunk->to; /* the resume point before it, which says the most */
-        if (manifest->attempt->backfill != NULL && manifest->ended) {
-            free(last);
-            last = mem_strdup(manifest->upper);
-        }
+        if (manifest->attempt->backfill != NULL && last == NULL) last = mem_strdup(manifest->upper);
         if (manifest->of_log && last == NULL) last = mem_strdup(manifest->run->position.log);
         chunk->to = NULL;
         chunk_close(manifest, chunk, last);
