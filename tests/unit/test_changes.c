@@ -147,6 +147,13 @@ static const Case CASES[] = {
      0},
     {"truncate alone", DELETES_SOFT, {"1 insert 1 a x", "~ truncate 6 ~ ~"}, "1 a x truncate 1 06", 0, 1, 0},
     /* unchanged */
+    {"unchanged: older than the baseline's last snapshot, in which the row was gone",
+     DELETES_SOFT,
+     {"1 read 9 a x", "2 update 5 b2 ="},
+     "1 a x read 0 09",
+     0,
+     0,
+     1},
     {"unchanged: the table's value stays",
      DELETES_SOFT,
      {"1 insert 1 a x;2 insert 1 b ~", "1 update 5 a2 =;2 update 5 b2 ="},

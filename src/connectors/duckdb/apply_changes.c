@@ -344,6 +344,27 @@ static bool drop_superseded(DuckSession *session, const DuckTarget *target, Buf 
     return true;
 }
 
+/* A change from before the baseline's last snapshot, of a key that is in no version here: its row was there when the log began and
+ * gone when its part of the baseline was read, so a delete follows that is older than that snapshot too. While the log has not come to that
+ * snapshot no change has taken the place of the rows read in it. */
+static bool drop_unread(DuckSession *session, const DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
+{
+    int64_t dropped;
+    buf_printf(sql,
+               "DELETE FROM temp.main.%s AS s WHERE strpos(s._openetl_unchanged, '1') > 0 AND s._openetl_seq < (SELECT "
+               "max(_openetl_seq) FROM ",
+               target->stage);
+    duck_quote_table(session, target->schema, target->into, sql);
+    buf_puts(sql, " WHERE _openetl_op = 'read') AND NOT EXISTS (SELECT 1 FROM ");
+    duck_quote_table(session, target->schema, target->into, sql);
+    buf_puts(sql, " AS t WHERE ");
+    duck_apply_same_key(target, "t.", "s.", sql);
+    buf_putc(sql, ')');
+    if (!duck_apply_run(session, sql, &dropped, err)) return false;
+    counts->skipped += dropped;
+    return true;
+}
+
 static bool prepare_rows(DuckSession *session, DuckTarget *target, Buf *sql, ApplyCounts *counts,
                          DuckTruncate *truncate, Err *err)
 {
@@ -358,7 +379,9 @@ static bool prepare_rows(DuckSession *session, DuckTarget *target, Buf *sql, App
         return false;
     if (target->any_unchanged && !duck_merges(target) && !drop_superseded(session, target, sql, counts, err))
         return false;
-    if (target->any_unchanged && !check_whole(session, target, sql, err)) return false;
+    if (target->any_unchanged &&
+        (!drop_unread(session, target, sql, counts, err) || !check_whole(session, target, sql, err)))
+        return false;
     return target->buffer == NULL || target->reads == target->staged_rows ||
            duck_layout_to_buffer(session, target, sql, counts, err);
 }

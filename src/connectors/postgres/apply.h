@@ -47,6 +47,7 @@ void pg_apply_fold(const PgTarget *target, bool deletes,
 void pg_changes_bring(const PgTarget *target, const char *table, bool every, Buf *out);
 /* Where all changes are kept: takes out the rows that lack values, when a newer baseline row holds what they say. */
 void pg_changes_drop_superseded(const PgTarget *target, Buf *out);
+void pg_changes_drop_unread(const PgTarget *target, Buf *out);
 /* Takes out the rows that lack values of which the table has the very version. */
 void pg_changes_drop_known(const PgTarget *target, Buf *out);
 /* Puts in the values of one column: of the newest version before, unless that is a delete. The command's row count says how

@@ -194,6 +194,23 @@ void pg_changes_drop_superseded(const PgTarget *target, Buf *out)
     buf_puts(out, "))");
 }
 
+/* A change from before the baseline's last snapshot, of a key that is in no version here: its row was there when the log began and
+ * gone when its part of the baseline was read, so a delete follows that is older than that snapshot too. While the log has not come to that
+ * snapshot no change has taken the place of the rows read in it. */
+void pg_changes_drop_unread(const PgTarget *target, Buf *out)
+{
+    buf_puts(out, "DELETE FROM ");
+    pg_apply_staged(target, out);
+    buf_puts(out, " AS s WHERE pg_catalog.strpos(s._openetl_unchanged, '1') > 0 AND s._openetl_seq < (SELECT "
+                  "pg_catalog.max(_openetl_seq) FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " WHERE _openetl_op = 'read') AND NOT EXISTS (SELECT 1 FROM ");
+    pg_quote_table(out, target->schema, target->into);
+    buf_puts(out, " AS t WHERE ");
+    pg_apply_same_key(target, "t.", "s.", out);
+    buf_putc(out, ')');
+}
+
 void pg_changes_drop_known(const PgTarget *target, Buf *out)
 {
     buf_puts(out, "DELETE FROM ");

@@ -102,12 +102,11 @@ static bool take_truncates(PgSession *session, PgTarget *target, Err *err)
                    target->stream->stream, (long long)target->truncates);
 }
 
-static bool drop_superseded(PgSession *session, const PgTarget *target, ApplyCounts *counts, Err *err)
+static bool drop_superseded(PgSession *session, const PgTarget *target, void (*build)(const PgTarget *, Buf *),
+                            ApplyCounts *counts, Err *err)
 {
     PGresult *result;
-    if (!pg_write_built(session, "leave out changes that a newer row holds", target, pg_changes_drop_superseded,
-                        &result, err))
-        return false;
+    if (!pg_write_built(session, "leave out changes that a newer row holds", target, build, &result, err)) return false;
     counts->skipped += strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
     return true;
@@ -122,7 +121,9 @@ bool pg_changes_before(PgSession *session, PgTarget *target, ApplyCounts *counts
     if (merge && target->truncates > 0 && !take_truncates(session, target, err)) return false;
     if (merge && target->deletes > 0 && stream->deletes == DELETES_HARD && !delete_rows(session, target, err))
         return false;
-    if (target->any_unchanged && !merge && !drop_superseded(session, target, counts, err)) return false;
+    if (target->any_unchanged && !merge && !drop_superseded(session, target, pg_changes_drop_superseded, counts, err))
+        return false;
+    if (target->any_unchanged && !drop_superseded(session, target, pg_changes_drop_unread, counts, err)) return false;
     if (target->any_unchanged && !check_whole(session, target, err)) return false;
     return target->buffer == NULL || target->reads == target->rows || pg_layout_to_buffer(session, target, counts, err);
 }
