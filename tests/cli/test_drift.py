@@ -735,7 +735,7 @@ def test_of_one_run(items):
     first = shop.run("run", "p", "--output", "json").ok().json["runs"][0]["run_id"]
     second = shop.run("run", "p", "--output", "json").ok().json["runs"][0]["run_id"]
     text = shop.run("runs", first).ok().stdout
-    assert text.endswith("\n\n  drift:\n    items: dropped: note utf8; shop.items keeps note, NULL in new rows\n")
+    assert "\n\n  drift:\n    items: dropped: note utf8; shop.items keeps note, NULL in new rows\n" in text
     assert "NULL in new rows (since 20" in shop.run("runs", second).ok().stdout
     answer = shop.run("runs", second, "--output", "json").ok().json
     assert [run["run_id"] for run in answer["runs"]] == [second]
