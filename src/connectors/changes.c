@@ -1,5 +1,7 @@
 #include "connectors/connector.h"
 
+#include <string.h>
+
 bool change_lacks_value(const DestStream *stream, int column, Err *err)
 {
     const char *name = stream->schema->fields[column].name;
@@ -33,10 +35,33 @@ static bool lacks_any(const Batch *batch, int64_t row)
     return false;
 }
 
-int64_t changes_moved(const Batch *batch)
+static int64_t count_moved(const Batch *batch)
 {
     int64_t moved = 0;
     for (int64_t row = 0; batch->ops != NULL && row < batch->rows; row++)
         moved += batch->ops[row] == OP_UPDATE && (batch_seq(batch, row).low & 1) != 0 && lacks_any(batch, row);
     return moved;
+}
+
+void changes_see(ChangesSeen *seen, const DestStream *stream, const Batch *batch)
+{
+    if (batch->ops == NULL) seen->reads += batch->rows;
+    for (int64_t i = 0; batch->ops != NULL && stream->with_ops && i < batch->rows; i++) {
+        seen->reads += batch->ops[i] == OP_READ;
+        seen->deletes += batch->ops[i] == OP_DELETE;
+        seen->truncates += batch->ops[i] == OP_TRUNCATE;
+    }
+    for (int i = 0; i < batch->schema->count; i++) {
+        if (batch->columns[i].unchanged.bytes == 0) continue;
+        if (!stream->with_ops) BUG("stream %s has values that were not sent, and no operations", stream->stream);
+        seen->any_unchanged = seen->unchanged[i] = true;
+    }
+    if (seen->any_unchanged) seen->moved += count_moved(batch);
+}
+
+void changes_forget(ChangesSeen *seen, int columns)
+{
+    bool *unchanged = seen->unchanged;
+    memset(unchanged, 0, sizeof *unchanged * (size_t)columns);
+    *seen = (ChangesSeen){.unchanged = unchanged};
 }

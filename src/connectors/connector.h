@@ -317,8 +317,19 @@ typedef struct ApplyCounts {
 /* A value was not sent, and no version before has it: DEST_WRITE, naming the column. The caller names the row. Always
  * returns false. */
 bool change_lacks_value(const DestStream *stream, int column, Err *err);
-/* Rows whose key changed (log.h: an update with an odd sequence) and that lack values, which are the old key's. */
-int64_t changes_moved(const Batch *batch);
+/* What the staged rows of an epoch are. */
+typedef struct ChangesSeen {
+    int64_t reads, deletes, truncates;
+    bool *unchanged; /* a column of the schema: a value of it was not sent; room for them is the caller's */
+    bool any_unchanged;
+    int64_t moved; /* rows whose key changed (log.h: an update with an odd sequence) and that lack values, which are the
+                    * old key's */
+} ChangesSeen;
+
+/* Adds a batch's rows. BUG where values were not sent on a stream that is not with_ops. */
+void changes_see(ChangesSeen *seen, const DestStream *stream, const Batch *batch);
+/* Forgets the rows. `columns`: of the schema. */
+void changes_forget(ChangesSeen *seen, int columns);
 
 typedef struct DestOps {
     /* The table as it is. */

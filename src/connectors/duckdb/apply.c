@@ -99,7 +99,7 @@ static bool apply_distinct(DuckSession *session, const DuckTarget *target, Buf *
 /* Whether some winners may be deletes: they are few, and what is made for them would be dear for every row. */
 static bool may_delete(const DuckTarget *target)
 {
-    return target->changes && target->deletes > 0;
+    return target->changes && target->seen.deletes > 0;
 }
 
 /* One row a key: the version with the highest sequence; among equals a row rather than a delete, then the last staged. A

@@ -8,7 +8,7 @@
 static void put_lacking(const DuckTarget *target, const char *alias, Buf *out)
 {
     for (int i = 0; i < target->stream->schema->count; i++) {
-        if (!target->unchanged[i]) continue;
+        if (!target->seen.unchanged[i]) continue;
         buf_printf(out, ", %s", alias);
         duck_quote_name(out, target->stream->schema->fields[i].name);
     }
@@ -36,7 +36,7 @@ static void put_needed(const DuckTarget *target, Buf *out)
     buf_puts(out, "SELECT ");
     duck_apply_key(target, "", out);
     buf_printf(out, ", _openetl_seq FROM temp.main.%s WHERE _openetl_unchanged IS NOT NULL", target->stage);
-    if (target->moved == 0) return;
+    if (target->seen.moved == 0) return;
     buf_puts(out, " UNION ALL SELECT ");
     duck_apply_key(target, "d.", out);
     buf_puts(out, ", d._openetl_seq");
@@ -91,7 +91,7 @@ static void put_versions(const DuckTarget *target, Buf *sql)
     put_needed(target, sql);
     buf_puts(sql, ") AS k ON ");
     duck_apply_same_key(target, "s.", "k.", sql);
-    if (target->moved > 0) {
+    if (target->seen.moved > 0) {
         buf_puts(sql, " UNION ALL SELECT ");
         duck_apply_key(target, "d.", sql);
         buf_puts(sql, ", d._openetl_seq, 0, s._openetl_ordinal, s._openetl_unchanged");
@@ -106,7 +106,7 @@ static bool make_before(DuckSession *session, const DuckTarget *target, Buf *sql
 {
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_before AS SELECT * FROM (SELECT ordinal, marks");
     for (int i = 0; i < target->stream->schema->count; i++)
-        if (target->unchanged[i])
+        if (target->seen.unchanged[i])
             buf_printf(sql,
                        ", last_value(CASE WHEN coalesce(substr(marks, %d, 1) <> '1', true) THEN ordinal END IGNORE "
                        "NULLS) OVER earlier AS v%d",
@@ -129,7 +129,7 @@ static bool make_filled(DuckSession *session, const DuckTarget *target, Buf *sql
     const Schema *schema = target->stream->schema;
     buf_puts(sql, "CREATE TEMPORARY TABLE _openetl_filled AS SELECT s.* REPLACE (");
     for (int i = 0; i < schema->count; i++) {
-        if (!target->unchanged[i]) continue;
+        if (!target->seen.unchanged[i]) continue;
         buf_printf(sql, "CASE WHEN " HAS_BEFORE " THEN v%d.", i + 1, i, i, i, i + 1, i);
         duck_quote_name(sql, schema->fields[i].name);
         buf_puts(sql, " ELSE s.");
@@ -140,7 +140,7 @@ static bool make_filled(DuckSession *session, const DuckTarget *target, Buf *sql
     }
     for (int i = 0; i < schema->count; i++) {
         if (i > 0) buf_puts(sql, " || ");
-        if (target->unchanged[i])
+        if (target->seen.unchanged[i])
             buf_printf(sql, "CASE WHEN " HAS_BEFORE " THEN '2' ELSE substr(s._openetl_unchanged, %d, 1) END", i + 1, i,
                        i, i, i + 1, i + 1);
         else
@@ -151,7 +151,7 @@ static bool make_filled(DuckSession *session, const DuckTarget *target, Buf *sql
                "s._openetl_ordinal",
                target->stage);
     for (int i = 0; i < schema->count; i++)
-        if (target->unchanged[i])
+        if (target->seen.unchanged[i])
             buf_printf(sql, " LEFT JOIN temp.main.%s AS v%d ON v%d._openetl_ordinal = b.v%d", target->stage, i, i, i);
     return duck_apply_run(session, sql, NULL, err);
 }
@@ -190,19 +190,21 @@ static bool drop_known(DuckSession *session, const DuckTarget *target, Buf *sql,
     return duck_apply_run(session, sql, NULL, err);
 }
 
-static bool fill(DuckSession *session, const DuckTarget *target, Buf *sql, Err *err)
+/* `lacking`: rows that no version before could help. */
+static bool fill(DuckSession *session, const DuckTarget *target, Buf *sql, int64_t *lacking, Err *err)
 {
     bool merge = target->stream->write == WRITE_MERGE, buffered = false;
     if (target->buffer != NULL && !duck_layout_buffer_exists(session, target, &buffered, err)) return false;
-    if (duck_merges(target) && target->moved > 0 && !drop_known(session, target, sql, err)) return false;
+    if (duck_merges(target) && target->seen.moved > 0 && !drop_known(session, target, sql, err)) return false;
     if (!bring(session, target, target->into, !merge, sql, err) ||
         (buffered && !bring(session, target, target->buffer, true, sql, err)))
         return false;
-    int64_t before, lacking = INT64_MAX;
+    int64_t before;
+    *lacking = INT64_MAX;
     do { /* where keys changed a value may have to come by several steps */
-        before = lacking;
-        if (!fill_once(session, target, sql, &lacking, err)) return false;
-    } while (target->moved > 0 && lacking > 0 && lacking < before);
+        before = *lacking;
+        if (!fill_once(session, target, sql, lacking, err)) return false;
+    } while (target->seen.moved > 0 && *lacking > 0 && *lacking < before);
     buf_printf(sql, "DELETE FROM temp.main.%s WHERE _openetl_ordinal < 0", target->stage);
     return duck_apply_run(session, sql, NULL, err);
 }
@@ -265,7 +267,7 @@ static bool check_whole(DuckSession *session, const DuckTarget *target, Buf *sql
 static bool ignore_deletes(DuckSession *session, DuckTarget *target, Buf *sql, ApplyCounts *counts, Err *err)
 {
     buf_printf(sql, "DELETE FROM temp.main.%s WHERE _openetl_op IN ('delete', 'truncate')", target->stage);
-    target->deletes = target->truncates = 0;
+    target->seen.deletes = target->seen.truncates = 0;
     return duck_apply_run(session, sql, &counts->skipped, err);
 }
 
@@ -290,7 +292,7 @@ static bool delete_rows(DuckSession *session, DuckTarget *target, Buf *sql, Err 
                   "t._openetl_seq AND t._openetl_deleted)))");
     if (!duck_apply_run(session, sql, NULL, err)) return false;
     buf_printf(sql, "DELETE FROM temp.main.%s WHERE _openetl_op = 'delete'", target->stage);
-    target->deletes = 0;
+    target->seen.deletes = 0;
     return duck_apply_run(session, sql, NULL, err);
 }
 
@@ -308,7 +310,7 @@ static bool take_truncates(DuckSession *session, const DuckTarget *target, Buf *
     buf_clear(sql);
     if (ok && rows.rows != 1)
         ok = err_set(err, ERR_VERIFY_COUNTS, "%lld truncates were handed over, and none is staged",
-                     (long long)target->truncates);
+                     (long long)target->seen.truncates);
     if (ok) {
         snprintf(truncate->seq, sizeof truncate->seq, "%s", duck_cell(&rows, 0, 0));
         snprintf(truncate->id, sizeof truncate->id, "%s", duck_cell(&rows, 0, 1));
@@ -369,20 +371,20 @@ static bool prepare_rows(DuckSession *session, DuckTarget *target, Buf *sql, App
                          DuckTruncate *truncate, Err *err)
 {
     DeleteMode deletes = target->stream->deletes;
-    bool gone = duck_merges(target) && target->deletes + target->truncates > 0;
-    if (target->any_unchanged && !fill(session, target, sql, err)) return false;
+    bool gone = duck_merges(target) && target->seen.deletes + target->seen.truncates > 0;
+    int64_t lacking = 0;
+    if (target->seen.any_unchanged && !fill(session, target, sql, &lacking, err)) return false;
     if (gone && deletes == DELETES_IGNORE && !ignore_deletes(session, target, sql, counts, err)) return false;
-    if (duck_merges(target) && target->truncates > 0 && !take_truncates(session, target, sql, truncate, err))
+    if (duck_merges(target) && target->seen.truncates > 0 && !take_truncates(session, target, sql, truncate, err))
         return false;
-    if (duck_merges(target) && target->deletes > 0 && deletes == DELETES_HARD &&
+    if (duck_merges(target) && target->seen.deletes > 0 && deletes == DELETES_HARD &&
         !delete_rows(session, target, sql, err))
         return false;
-    if (target->any_unchanged && !duck_merges(target) && !drop_superseded(session, target, sql, counts, err))
+    if (target->seen.any_unchanged && !duck_merges(target) && !drop_superseded(session, target, sql, counts, err))
         return false;
-    if (target->any_unchanged &&
-        (!drop_unread(session, target, sql, counts, err) || !check_whole(session, target, sql, err)))
-        return false;
-    return target->buffer == NULL || target->reads == target->staged_rows ||
+    if (lacking > 0 && !drop_unread(session, target, sql, counts, err)) return false;
+    if (target->seen.any_unchanged && !check_whole(session, target, sql, err)) return false;
+    return target->buffer == NULL || target->seen.reads == target->staged_rows ||
            duck_layout_to_buffer(session, target, sql, counts, err);
 }
 

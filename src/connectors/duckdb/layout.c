@@ -183,7 +183,7 @@ bool duck_layout_to_buffer(DuckSession *session, DuckTarget *target, Buf *sql, A
     buf_printf(sql, " FROM temp.main.%s WHERE _openetl_op <> 'read'", target->stage);
     if (!duck_apply_run(session, sql, &moved, err)) return false;
     counts->inserted += moved;
-    target->deletes = target->truncates = 0;
+    target->seen.deletes = target->seen.truncates = 0;
     buf_printf(sql, "DELETE FROM temp.main.%s WHERE _openetl_op <> 'read'", target->stage);
     return duck_apply_run(session, sql, NULL, err);
 }
@@ -216,7 +216,7 @@ static bool compact_target(DuckSession *session, const DestStream *given, Arena 
     target->into = given->table;
     target->stage = "_openetl_compact";
     target->with_op = target->with_deleted = target->changes = true;
-    target->unchanged = arena_array(arena, bool, schema->count + 1);
+    target->seen.unchanged = arena_array(arena, bool, schema->count + 1);
     return true;
 }
 
@@ -247,8 +247,8 @@ static bool stage_buffer(DuckSession *session, DuckTarget *target, Buf *sql, App
     bool ok = duck_number(session, buf_text(sql), &counts->keys, err);
     buf_clear(sql);
     return ok && number_of(session, target, "true", &counts->staged, err) &&
-           number_of(session, target, "_openetl_op = 'delete'", &target->deletes, err) &&
-           number_of(session, target, "_openetl_op = 'truncate'", &target->truncates, err);
+           number_of(session, target, "_openetl_op = 'delete'", &target->seen.deletes, err) &&
+           number_of(session, target, "_openetl_op = 'truncate'", &target->seen.truncates, err);
 }
 
 static bool merge_buffer(DuckSession *session, const DestStream *stream, Arena *arena, Buf *sql, ApplyCounts *counts,

@@ -70,22 +70,6 @@ static bool check_batch(DuckSession *session, const Batch *batch, Err *err)
            duck_room_for(session, &session->write->targets[batch->stream], batch, err);
 }
 
-static void count_changes(DuckTarget *target, const Batch *batch)
-{
-    if (batch->ops == NULL) target->reads += batch->rows;
-    for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
-        target->reads += batch->ops[i] == OP_READ;
-        target->deletes += batch->ops[i] == OP_DELETE;
-        target->truncates += batch->ops[i] == OP_TRUNCATE;
-    }
-    for (int i = 0; i < batch->schema->count; i++) {
-        if (batch->columns[i].unchanged.bytes == 0) continue;
-        if (!target->changes) BUG("stream %s has values that were not sent, and no operations", target->stream->stream);
-        target->any_unchanged = target->unchanged[i] = true;
-    }
-    if (target->any_unchanged) target->moved += changes_moved(batch);
-}
-
 static bool duck_stage(Session *handle, Batch **batch, Err *err)
 {
     DuckSession *session = duck_session(handle);
@@ -102,7 +86,7 @@ static bool duck_stage(Session *handle, Batch **batch, Err *err)
         batch_free(taken);
         return false;
     }
-    count_changes(target, taken);
+    changes_see(&target->seen, target->stream, taken);
     if (!load_put(session->write->load, taken, target->staged_rows, err)) return false;
     target->staged_rows += rows;
     return true;
@@ -114,9 +98,9 @@ static void forget_epoch(DuckSession *session)
 {
     for (int i = 0; i < session->write->count; i++) {
         DuckTarget *target = &session->write->targets[i];
-        target->stage_exists = target->any_unchanged = false;
-        target->staged_rows = target->reads = target->deletes = target->truncates = target->moved = 0;
-        memset(target->unchanged, 0, sizeof *target->unchanged * (size_t)target->columns);
+        target->stage_exists = false;
+        target->staged_rows = 0;
+        changes_forget(&target->seen, target->columns);
     }
     session->write->in_epoch = false;
 }

@@ -26,11 +26,8 @@ typedef struct DuckTarget {
     bool stage_exists;
     int64_t staged_rows;
     int64_t rows_before; /* of the table, where rows go straight into it */
-    int64_t reads, deletes, truncates;
-    int columns;     /* of the schema */
-    bool *unchanged; /* a column of the schema: a value of it was not sent */
-    bool any_unchanged;
-    int64_t moved; /* rows with a changed key that lack values */
+    ChangesSeen seen;
+    int columns; /* of the schema */
     /* of the run: the last rows, a vector of them at most, and how much of them is long values */
     int64_t long_rows, long_bytes;
 } DuckTarget;

@@ -434,7 +434,7 @@ static DuckTarget make_target(const DestStream *stream, int index, Arena *arena)
     for (int i = 0; i < stream->schema->count; i++)
         target.names[i] = stream->schema->fields[i].name;
     target.columns = stream->schema->count;
-    target.unchanged = arena_array(arena, bool, stream->schema->count);
+    target.seen.unchanged = arena_array(arena, bool, stream->schema->count);
     target.with_op = target.changes = stream->with_ops;
     target.with_deleted = stream->with_ops && target.stream->write == WRITE_MERGE;
     if (stream->write == WRITE_MERGE || stream->dedupe || stream->collapse || stream->with_ops)

@@ -220,7 +220,7 @@ void pg_apply_fold(const PgTarget *target, bool deletes, Buf *out)
     pg_apply_key(target, "", out);
     buf_puts(out, ") * FROM ");
     pg_apply_staged(target, out);
-    if (target->deletes > 0) buf_printf(out, " WHERE _openetl_op %s 'delete'", deletes ? "=" : "<>");
+    if (target->seen.deletes > 0) buf_printf(out, " WHERE _openetl_op %s 'delete'", deletes ? "=" : "<>");
     buf_puts(out, " ORDER BY ");
     pg_apply_key(target, "", out);
     buf_puts(out, ", _openetl_seq DESC, _openetl_ord DESC) AS s");

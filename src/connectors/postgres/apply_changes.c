@@ -27,7 +27,7 @@ static void put_needed(const PgTarget *target, Buf *out)
     buf_puts(out, ", _openetl_seq FROM ");
     pg_apply_staged(target, out);
     buf_puts(out, " WHERE _openetl_unchanged IS NOT NULL");
-    if (target->moved == 0) return;
+    if (target->seen.moved == 0) return;
     buf_puts(out, " UNION ALL SELECT ");
     pg_apply_key(target, "d.", out);
     buf_puts(out, ", d._openetl_seq");
@@ -40,7 +40,7 @@ static void put_brought(const PgTarget *target, const char *alias, Buf *out)
     const Schema *schema = target->stream->schema;
     pg_apply_key(target, alias, out);
     for (int i = 0; i < schema->count; i++) {
-        if (!target->unchanged[i]) continue;
+        if (!target->seen.unchanged[i]) continue;
         buf_printf(out, ", %s", alias);
         pg_quote_name(out, schema->fields[i].name);
     }
@@ -109,7 +109,7 @@ static void put_versions(const PgTarget *target, int column, Buf *out)
     buf_puts(out, " FROM (");
     put_needed(target, out);
     buf_puts(out, ") AS k)");
-    if (target->moved > 0) {
+    if (target->seen.moved > 0) {
         buf_puts(out, " UNION ALL SELECT ");
         pg_apply_key(target, "d.", out);
         buf_printf(out, ", d._openetl_seq, 0, s._openetl_ord, substr(s._openetl_unchanged, %d, 1) = '1', false",

@@ -141,18 +141,7 @@ static void count_rows(PgTarget *target, const Batch *batch)
 {
     if (target->rows == 0 || batch->synced_at_us < target->synced_least) target->synced_least = batch->synced_at_us;
     target->rows += batch->rows;
-    if (batch->ops == NULL) target->reads += batch->rows;
-    for (int64_t i = 0; batch->ops != NULL && target->changes && i < batch->rows; i++) {
-        target->reads += batch->ops[i] == OP_READ;
-        target->deletes += batch->ops[i] == OP_DELETE;
-        target->truncates += batch->ops[i] == OP_TRUNCATE;
-    }
-    for (int i = 0; i < batch->schema->count; i++) {
-        if (batch->columns[i].unchanged.bytes == 0) continue;
-        if (!target->changes) BUG("stream %s has values that were not sent, and no operations", target->stream->stream);
-        target->any_unchanged = target->unchanged[i] = true;
-    }
-    if (target->any_unchanged) target->moved += changes_moved(batch);
+    changes_see(&target->seen, target->stream, batch);
     for (int i = 0; target->by_key && i < target->encoder.key_count; i++)
         target->null_keys += batch->columns[target->encoder.key[i]].nulls;
 }
@@ -196,10 +185,8 @@ static void epoch_reset(PgWriteState *state)
         PQclear(target->truncate);
         target->truncate = NULL;
         target->locked = target->stage_made = false;
-        target->rows = target->copied = target->deletes = target->truncates = target->moved = 0;
-        target->null_keys = target->reads = 0;
-        target->any_unchanged = false;
-        memset(target->unchanged, 0, sizeof *target->unchanged * (size_t)target->encoder.count);
+        target->rows = target->copied = target->null_keys = 0;
+        changes_forget(&target->seen, target->encoder.count);
     }
 }
 

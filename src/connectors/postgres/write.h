@@ -47,13 +47,8 @@ typedef struct PgTarget {
     int64_t rows;         /* given to stage(); ordinals count the same way */
     int64_t copied;       /* confirmed by finished COPYs */
     int64_t synced_least; /* the earliest _openetl_synced_at of its rows */
-    int64_t reads;        /* of rows: OP_READ … */
-    int64_t deletes;
-    int64_t truncates;  /* likewise */
-    PGresult *truncate; /* while rows are merged: the last of them */
-    bool *unchanged;    /* a column of the schema: a value of it was not sent */
-    bool any_unchanged;
-    int64_t moved;          /* rows with a changed key that lack values */
+    ChangesSeen seen;
+    PGresult *truncate;     /* while rows are merged: the last of them */
     int64_t null_keys;      /* NULLs in their key columns, with by_key */
     const char *low, *high; /* by_key, while rows are applied: of the first key column */
 } PgTarget;

@@ -71,8 +71,8 @@ static bool merge_pass(PgSession *session, const PgTarget *target, bool deletes,
 
 static bool apply_merge(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
 {
-    if (target->deletes < target->rows && !merge_pass(session, target, false, counts, err)) return false;
-    if (target->deletes > 0 && !merge_pass(session, target, true, counts, err)) return false;
+    if (target->seen.deletes < target->rows && !merge_pass(session, target, false, counts, err)) return false;
+    if (target->seen.deletes > 0 && !merge_pass(session, target, true, counts, err)) return false;
     counts->updated = counts->staged - counts->inserted - counts->skipped;
     return true;
 }

@@ -45,7 +45,7 @@ static bool fill_column(PgSession *session, const PgTarget *target, int column, 
     pg_changes_fill(target, column, &sql);
     int64_t filled = 1;
     bool ok = true;
-    for (int64_t turn = 0; ok && filled > 0 && turn <= target->moved; turn++) {
+    for (int64_t turn = 0; ok && filled > 0 && turn <= target->seen.moved; turn++) {
         PGresult *result;
         ok = pg_write_exec(session, "put in the values that were not sent", buf_text(&sql), &result, err);
         if (!ok) break;
@@ -60,14 +60,14 @@ static bool fill(PgSession *session, const PgTarget *target, Err *err)
 {
     bool merge = target->stream->write == WRITE_MERGE, buffered = false;
     if (target->buffer != NULL && !pg_layout_buffer_exists(session, target, &buffered, err)) return false;
-    if (pg_merges(target) && target->moved > 0 &&
+    if (pg_merges(target) && target->seen.moved > 0 &&
         !pg_write_built(session, "leave out versions that are there", target, pg_changes_drop_known, NULL, err))
         return false;
     if (!bring(session, target, target->into, !merge, err) ||
         (buffered && !bring(session, target, target->buffer->table, true, err)))
         return false;
     for (int i = 0; i < target->stream->schema->count; i++)
-        if (target->unchanged[i] && !fill_column(session, target, i, err)) return false;
+        if (target->seen.unchanged[i] && !fill_column(session, target, i, err)) return false;
     return pg_write_built(session, "drop the versions before", target, pg_changes_drop_brought, NULL, err);
 }
 
@@ -79,7 +79,7 @@ static bool ignore_deletes(PgSession *session, PgTarget *target, ApplyCounts *co
     if (!pg_write_built(session, "leave out deletes", target, pg_changes_ignore, &result, err)) return false;
     counts->skipped = strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
-    target->deletes = target->truncates = 0;
+    target->seen.deletes = target->seen.truncates = 0;
     return true;
 }
 
@@ -89,7 +89,7 @@ static bool delete_rows(PgSession *session, PgTarget *target, Err *err)
         !pg_write_built(session, "delete rows", target, pg_changes_delete, NULL, err) ||
         !pg_write_built(session, "drop the deletes", target, pg_changes_drop_deletes, NULL, err))
         return false;
-    target->deletes = 0;
+    target->seen.deletes = 0;
     return true;
 }
 
@@ -99,7 +99,7 @@ static bool take_truncates(PgSession *session, PgTarget *target, Err *err)
         return false;
     if (PQntuples(target->truncate) == 1) return true;
     return err_set(err, ERR_VERIFY_COUNTS, "stream %s: %lld truncates were sent, and none is staged",
-                   target->stream->stream, (long long)target->truncates);
+                   target->stream->stream, (long long)target->seen.truncates);
 }
 
 static bool drop_superseded(PgSession *session, const PgTarget *target, void (*build)(const PgTarget *, Buf *),
@@ -115,17 +115,20 @@ static bool drop_superseded(PgSession *session, const PgTarget *target, void (*b
 bool pg_changes_before(PgSession *session, PgTarget *target, ApplyCounts *counts, Err *err)
 {
     const DestStream *stream = target->stream;
-    bool merge = pg_merges(target), gone = merge && target->deletes + target->truncates > 0;
-    if (target->any_unchanged && !fill(session, target, err)) return false;
+    bool merge = pg_merges(target), gone = merge && target->seen.deletes + target->seen.truncates > 0;
+    if (target->seen.any_unchanged && !fill(session, target, err)) return false;
     if (gone && stream->deletes == DELETES_IGNORE && !ignore_deletes(session, target, counts, err)) return false;
-    if (merge && target->truncates > 0 && !take_truncates(session, target, err)) return false;
-    if (merge && target->deletes > 0 && stream->deletes == DELETES_HARD && !delete_rows(session, target, err))
+    if (merge && target->seen.truncates > 0 && !take_truncates(session, target, err)) return false;
+    if (merge && target->seen.deletes > 0 && stream->deletes == DELETES_HARD && !delete_rows(session, target, err))
         return false;
-    if (target->any_unchanged && !merge && !drop_superseded(session, target, pg_changes_drop_superseded, counts, err))
+    if (target->seen.any_unchanged && !merge &&
+        !drop_superseded(session, target, pg_changes_drop_superseded, counts, err))
         return false;
-    if (target->any_unchanged && !drop_superseded(session, target, pg_changes_drop_unread, counts, err)) return false;
-    if (target->any_unchanged && !check_whole(session, target, err)) return false;
-    return target->buffer == NULL || target->reads == target->rows || pg_layout_to_buffer(session, target, counts, err);
+    if (target->seen.any_unchanged && !drop_superseded(session, target, pg_changes_drop_unread, counts, err))
+        return false;
+    if (target->seen.any_unchanged && !check_whole(session, target, err)) return false;
+    return target->buffer == NULL || target->seen.reads == target->rows ||
+           pg_layout_to_buffer(session, target, counts, err);
 }
 
 /* Rows of the epoch that are older than its truncate have come to the table by now, so it goes for them as well. */

@@ -253,7 +253,7 @@ bool pg_layout_to_buffer(PgSession *session, PgTarget *target, ApplyCounts *coun
     if (!ok) return false;
     counts->inserted += strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
-    target->deletes = target->truncates = 0;
+    target->seen.deletes = target->seen.truncates = 0;
     return true;
 }
 
@@ -289,8 +289,8 @@ static bool stage_buffer(PgSession *session, PgTarget *target, ApplyCounts *coun
     buf_release(&sql);
     if (!ok) return false;
     target->rows = strtoll(PQgetvalue(rows, 0, 0), NULL, 10);
-    target->deletes = strtoll(PQgetvalue(rows, 0, 1), NULL, 10);
-    target->truncates = strtoll(PQgetvalue(rows, 0, 2), NULL, 10);
+    target->seen.deletes = strtoll(PQgetvalue(rows, 0, 1), NULL, 10);
+    target->seen.truncates = strtoll(PQgetvalue(rows, 0, 2), NULL, 10);
     counts->keys = strtoll(PQgetvalue(rows, 0, 3), NULL, 10);
     PQclear(rows);
     return true;
@@ -342,7 +342,7 @@ static bool compact_target(PgSession *session, const DestStream *given, Arena *a
     target->stage = "_openetl_compact";
     target->has_op = target->has_deleted = target->changes = true;
     target->partitioned = base.partitioned;
-    target->unchanged = arena_array(arena, bool, schema->count + 1);
+    target->seen.unchanged = arena_array(arena, bool, schema->count + 1);
     return true;
 }
 

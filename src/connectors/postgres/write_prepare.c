@@ -265,7 +265,7 @@ static void target_init(PgSession *session, PgTarget *target, const DestStream *
     bool direct = stream->write != WRITE_MERGE && !stream->dedupe && !stream->collapse && !stream->with_ops;
     *target = (PgTarget){.schema = pg_write_schema(session, stream->namespace_),
                          .changes = stream->with_ops,
-                         .unchanged = arena_array(&session->arena, bool, stream->schema->count)};
+                         .seen.unchanged = arena_array(&session->arena, bool, stream->schema->count)};
     pg_layout_init(target, stream, &session->arena);
     target->into = target->table;
     if (stream->write == WRITE_OVERWRITE)
