@@ -120,9 +120,8 @@ static int run_backfill(Invocation *invocation)
     if (!read_options(command, &err) || !open_pipeline(command, &err)) return command_fail(invocation, &err);
     guard_hold_signals();
     arena_init(&command->arena);
-    const char *no_color = getenv("NO_COLOR");
-    bool color = !option_given(invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
-    display_open(display_kind(invocation->settings.quiet), command->pipeline->name, &command->progress, color);
+    display_open(display_kind(invocation->settings.quiet), command->pipeline->name, &command->progress,
+                 colors_allowed(invocation));
     bool ok = guard_run(backfill_work, command, &command->stop, display_tick, &err);
     display_close();
     if (ok || command->result.backfill.stream != NULL) print_result(command, ok ? NULL : &err);

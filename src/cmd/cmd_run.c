@@ -266,10 +266,9 @@ static int run_pipeline(RunCommand *run, const Resource *pipeline)
     call->pipeline = pipeline;
     arena_init(&call->arena);
     if (run->verify) call->verifier = verifier_new(command_spill_directory(run->invocation));
-    const char *no_color = getenv("NO_COLOR");
-    bool color = !option_given(run->invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
     AlertWatch *watch = begin_alerts(run);
-    display_open(display_kind(run->invocation->settings.quiet), pipeline->name, &call->progress, color);
+    display_open(display_kind(run->invocation->settings.quiet), pipeline->name, &call->progress,
+                 colors_allowed(run->invocation));
     bool ok = guard_run(engine_work, call, &run->stop, display_tick, &err);
     display_close();
     print_summary(run, call, ok ? NULL : &err);

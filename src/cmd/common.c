@@ -9,6 +9,12 @@ bool wants_json(const Invocation *invocation)
     return invocation->settings.output == OUTPUT_JSON;
 }
 
+bool colors_allowed(const Invocation *invocation)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return !option_given(invocation, "no-color") && (no_color == NULL || no_color[0] == '\0');
+}
+
 int command_fail(Invocation *invocation, const Err *err)
 {
     fflush(stdout);

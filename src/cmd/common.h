@@ -23,6 +23,8 @@ int command_usage(Invocation *invocation, const char *fix, const char *format, .
 void answer_text(Invocation *invocation, Buf *text);
 void answer_json(Invocation *invocation, json_t *answer);
 bool wants_json(const Invocation *invocation);
+/* Neither --no-color nor NO_COLOR. */
+bool colors_allowed(const Invocation *invocation);
 
 /* --limit, or `fallback`. */
 bool command_limit(const Invocation *invocation, int fallback, int *limit, Err *err);

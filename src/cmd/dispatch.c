@@ -35,10 +35,8 @@ static const char *first_set(const char *a, const char *b, const char *c)
 
 static bool colors_wanted(const Invocation *invocation)
 {
-    const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
-    return !option_given(invocation, "no-color") && (no_color == NULL || no_color[0] == '\0') &&
-           (term == NULL || strcmp(term, "dumb") != 0) && isatty(STDOUT_FILENO);
+    return colors_allowed(invocation) && (term == NULL || strcmp(term, "dumb") != 0) && isatty(STDOUT_FILENO);
 }
 
 static void read_settings(Invocation *invocation)

@@ -266,6 +266,8 @@ static bool decide_chunk(StreamRead *read, Err *err)
 {
     Backfill *backfill = read->run->start.backfill;
     Standing standing;
+    read->spec.sync = SYNC_INCREMENTAL; /* whatever the stream's own is */
+    read->spec.cursor = backfill->column;
     read_standing(backfill, read->run->start.position.backfill, &standing);
     return count_all(read, &standing, err) && cut_chunk(read, &standing, err);
 }

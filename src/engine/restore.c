@@ -290,13 +290,13 @@ bool restore_starts(Attempt *attempt, Err *err)
     attempt->active = arena_array(&attempt->arena, int, attempt->stream_count + 1);
     for (int i = 0; i < attempt->stream_count; i++) {
         StreamRun *run = &attempt->streams[i];
-        if (attempt->backfill != NULL && !decide_backfill(attempt, run, &saved[i], err)) return false;
-        if (attempt->backfill != NULL)
-            ;
-        else if (attempt->repair_count > 0)
+        if (attempt->backfill != NULL) {
+            if (!decide_backfill(attempt, run, &saved[i], err)) return false;
+        } else if (attempt->repair_count > 0) {
             decide_repair(attempt, run, &saved[i]);
-        else
+        } else {
             decide_start(run, &saved[i], sync, &attempt->arena);
+        }
         if (attempt->done[i]) run->start.skip = true;
         run->position = run->start.position;
         run->dest_index = attempt->active_count;

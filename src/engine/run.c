@@ -277,8 +277,6 @@ static bool record_attempt(Run *run, int number, bool ok, bool again, const Err 
 
 static bool open_attempt(Run *run, int number, Err *err)
 {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
     RunRecord record = {
         .run_id = run->result->run_id,
         .attempt = number,
@@ -288,8 +286,6 @@ static bool open_attempt(Run *run, int number, Err *err)
         .trigger = number == 1   ? run->options->trigger
                    : run->turned ? "turn"
                                  : "retry",
-        .host = host,
-        .pid = getpid(),
     };
     sum_rows(run->result, &run->read_before, &run->committed_before);
     atomic_store(&run->progress->attempt, number);

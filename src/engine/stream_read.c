@@ -161,20 +161,15 @@ ReadSpec stream_read_spec(Attempt *attempt, const StreamRun *run)
 {
     const StreamPlan *plan = run->plan;
     bool repair = run->start.repair != NULL, apart = reads_apart(&run->start);
-    const Backfill *backfill = run->start.backfill;
     return (ReadSpec){
         .stream = plan->name,
         .table = plan->source,
         .schema = &plan->schema,
-        .sync = backfill != NULL                   ? SYNC_INCREMENTAL
-                : repair || plan->sync == SYNC_CDC ? SYNC_FULL_REFRESH
-                                                   : plan->sync,
+        .sync = repair || plan->sync == SYNC_CDC ? SYNC_FULL_REFRESH : plan->sync,
         .where = plan->where,
         .key = plan->key,
         .key_count = plan->key_count,
-        .cursor = repair             ? NULL
-                  : backfill != NULL ? backfill->column
-                                     : plan->cursor,
+        .cursor = repair ? NULL : plan->cursor,
         .resume = run->start.resuming ? run->start.position.source : NULL,
         .seq_floor = run->start.position.seq + (run->start.resuming || apart),
         .read_number = read_number(&run->start),

@@ -6,7 +6,6 @@
 #include "engine/heartbeat.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* For a file that another process holds, as a run waits. */
 enum { FILE_WAIT_US = 600000000 };
@@ -161,8 +160,6 @@ static bool compact_beating(Compact *compact, Err *err)
 
 static bool open_run(const Compact *compact, Err *err)
 {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
     RunRecord record = {
         .run_id = compact->result->run_id,
         .attempt = 1,
@@ -170,8 +167,6 @@ static bool open_run(const Compact *compact, Err *err)
         .kind = "compact",
         .state = RUN_RUNNING,
         .trigger = "manual",
-        .host = host,
-        .pid = getpid(),
     };
     return state_run_start(compact->spec->state, &record, err);
 }
