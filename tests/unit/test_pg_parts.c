@@ -1,58 +1,5 @@
 /* A read cut into parts on a real server: every row comes once, and no part is much larger than its share. */
-#include "keyed.h"
-
-#include "connectors/postgres/conn.h"
-#include "pg_server.h"
-
-extern const Connector connector_postgres;
-
-typedef struct World {
-    Server *server;
-    Arena arena;
-    Keyed keyed;
-} World;
-
-static void sql(World *world, const char *text)
-{
-    PGresult *result = PQexec(world->server->admin, text);
-    ExecStatusType status = PQresultStatus(result);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) fail_msg("%s: %s", text, PQresultErrorMessage(result));
-    PQclear(result);
-}
-
-static int setup(void **state)
-{
-    World *world = mem_zero(sizeof *world);
-    world->server = *state;
-    arena_init(&world->arena);
-    world->keyed = (Keyed){.room = &connector_postgres, .arena = &world->arena};
-    *state = world;
-    if (world->server->admin == NULL) return 0;
-    setenv("OPENETL_SPLIT", "1", 1);
-    sql(world, "DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop; SET search_path = shop");
-    ConfigEntry entry = {"url", world->server->url};
-    ConnectorConfig config = {.connection = "shop", .entries = &entry, .count = 1};
-    OpenSpec spec = {.config = &config, .role = ROLE_SOURCE, .read_only = true, .application = "openetl test"};
-    keyed_must(&world->keyed, pg_open(&spec, &world->keyed.session, &world->keyed.err));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    World *world = *state;
-    *state = world->server;
-    if (world->keyed.session != NULL) pg_close(world->keyed.session);
-    arena_release(&world->arena);
-    free(world);
-    return 0;
-}
-
-static World *world_of(void **state)
-{
-    World *world = *state;
-    if (world->server->admin == NULL) skip();
-    return world;
-}
+#include "pg_keyed.h"
 
 /* ---- what parts give --------------------------------------------------------------------------------------------- */
 
@@ -245,6 +192,7 @@ static void a_range_of_a_cursor_is_cut_by_the_cursor(void **state)
 
 int main(void)
 {
+    setenv("OPENETL_SPLIT", "1", 1); /* small tables are cut too */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_skewed_key_is_cut_by_its_second_column, setup, teardown),
         cmocka_unit_test_setup_teardown(without_statistics_a_sample_says_where, setup, teardown),
